@@ -6,13 +6,13 @@
 namespace orrery {
 namespace {
 
-/// Orders that change what runs here: a late one is dropped, the controller says it again.
+/// Whether an order changes what runs here: a late one is dropped, and the controller resends it.
 bool ordered(const OrderKind& what) {
   return !std::holds_alternative<Reconcile>(what) && !std::holds_alternative<Acknowledge>(what) &&
          !std::holds_alternative<RenewLease>(what);
 }
 
-/// Which attempt an order is about; none: the node.
+/// Returns the attempt that an order concerns; none: it concerns the node.
 const FenceToken* token_of(const OrderKind& what) {
   if (const auto* launch = std::get_if<LaunchRanks>(&what)) return &launch->token;
   if (const auto* end = std::get_if<EndRanks>(&what)) return &end->token;
@@ -34,7 +34,7 @@ std::optional<RefusalReason> Agent::refusal(const Order& order) const {
   if (order.cluster != setup_.cluster) return RefusalReason::kOtherCluster;
   if (order.stamp.term < newest_.term) return RefusalReason::kOlderTerm;
   if (order.to.node != setup_.identity.node) return RefusalReason::kOtherAgent;
-  // Whoever lives here answers the question who lives here.
+  // Any agent on this node may answer the question which agent is on it.
   if (std::holds_alternative<Reconcile>(order.what)) return std::nullopt;
   if (order.to != setup_.identity) return RefusalReason::kOtherAgent;
   if (ordered(order.what) && order.stamp < newest_) return RefusalReason::kOlderOrder;
@@ -61,8 +61,8 @@ void Agent::on_order(const Order& order, Instant now) {
   std::visit([&](const auto& what) { obey(order, what, now); }, order.what);
 }
 
-/// The state as it is; of an attempt that is not here, that it is gone: no older order can bring
-/// it any more.
+/// Reports the state of an attempt. If it is not here, the report says that it is gone, because no
+/// older order can start it any more.
 void Agent::answer(const Order& order, const FenceToken& token, Instant now) {
   const auto at = keepers_.find(token.id);
   if (at != keepers_.end()) {
@@ -94,7 +94,7 @@ bool Agent::other_attempt_here(const Order& order, const LaunchRanks& launch) {
       return true;
     }
     FenceToken token = at->second.state.token;
-    token.epoch = ~std::uint32_t{0};  // Whatever epoch it has reached.
+    token.epoch = ~std::uint32_t{0};  // matches whatever epoch it has reached
     forward(order, KillRanks{token});
     refuse(order.stamp, RefusalReason::kNotGone);
     return true;
@@ -168,14 +168,14 @@ void Agent::obey(const Order& order, const Acknowledge& ack, Instant /*now*/) {
   if (at == outbox_.end()) return;
   const auto* report = std::get_if<AttemptReport>(&at->second.what);
   if (report != nullptr && report->stage == RankStage::kGone) {
-    // What is forgotten now must not come back by an older order still on its way.
+    // An older order that is still on its way must not restart the attempt that is forgotten now.
     newest_ = std::max(newest_, order.stamp);
     settle(report->token.id);
   }
   outbox_.erase(at);
 }
 
-/// Its end is known: the keeper may go.
+/// The controller knows how the attempt ended: its keeper may exit.
 void Agent::settle(const AttemptId& id) {
   const auto at = keepers_.find(id);
   if (at == keepers_.end()) return;
@@ -191,7 +191,7 @@ void Agent::on_keeper_report(const AttemptReport& report, Instant now) {
   KeeperRecord& record = keepers_[report.token.id];
   if (record.released || record.exited) return;
   record.state = report;
-  // A predecessor may have seen a newer controller than this agent has.
+  // An earlier agent of this node may have seen a newer controller.
   if (report.applied.term > newest_.term) newest_ = {report.applied.term, 0};
   publish(record, now);
 }

@@ -1,12 +1,13 @@
-// agent/agent.hpp - the agent of one node: carries orders to keepers and reports to the controller.
+// agent/agent.hpp - the agent of one node: forwards orders to keepers, sends reports to the
+// controller.
 //
-// Built by its process, or by the twin, with the keepers found on the node; a new one for each
-// start of the process. A state machine: inputs are calls, effects wait in take(). Time is the
-// node's clock that never goes back and counts sleep. What it knows is lost with it: keepers hold
-// what matters, and the controller asks again.
-// Invariant: an order is obeyed only if it is newer than every order that has shown its effect
-// here, so that an attempt that is gone is not started again by a message that was late.
-// Cost: O(log attempts of the node) an input; a beat is O(reports not acknowledged).
+// Built by its process, or by the twin, with the keepers found on the node; each start of the
+// process builds a new one. A state machine: inputs are calls, effects wait in take(). Time is the
+// node's clock that never goes back and counts sleep. Its state is lost with it: keepers hold what
+// matters, and the controller asks again.
+// Invariant: an order is carried out only if it is newer than every order that has already taken
+// effect here, so that a late message cannot restart an attempt that is gone.
+// Cost: O(log attempts of the node) an input; a heartbeat is O(reports not acknowledged).
 #pragma once
 
 #include <map>
@@ -23,7 +24,7 @@ struct AgentSetup {
   std::uint64_t cluster = 0;
   AgentIdentity identity;
   Duration beat = Duration::seconds(1);
-  Duration repeat = Duration::seconds(2);  ///< a report that nobody acknowledged
+  Duration repeat = Duration::seconds(2);  ///< interval for resending an unacknowledged report
 };
 
 // --- Effects: Report goes to the controller -----------------------------------------------------
@@ -53,23 +54,23 @@ class Agent {
 
   void on_order(const Order& order, Instant now);
   void on_keeper_report(const AttemptReport& report, Instant now);
-  /// The keeper's process is no more, and with it all its processes.
+  /// The keeper's process has exited, and with it all its processes.
   void on_keeper_exit(const AttemptId& id, Instant now);
   void on_signals(const Signals& signals) { signals_ = signals; }
-  /// Of two of one layer that nobody has acknowledged the newer one counts.
+  /// If two faults of one layer are unacknowledged, the newer one counts.
   void on_fault(const HealthFault& fault, Instant now);
   void on_mended(Instant now);
   void on_timer(Instant now);
 
   [[nodiscard]] Instant next_due() const { return next_beat_; }
   [[nodiscard]] const AgentIdentity& identity() const { return setup_.identity; }
-  /// What is to be done, in order; each effect is handed out once.
+  /// Returns the effects in order; each effect is returned once.
   [[nodiscard]] std::vector<AgentEffect> take();
 
  private:
   struct KeeperRecord {
     AttemptReport state;
-    std::uint64_t number = 0;  ///< of the report that says so; 0: none was made
+    std::uint64_t number = 0;  ///< number of the report with this state; 0: none was sent
     bool exited = false;
     bool released = false;
   };
@@ -98,7 +99,7 @@ class Agent {
   std::uint64_t send(ReportKind what, Instant now);
 
   AgentSetup setup_;
-  OrderStamp newest_;  ///< orders up to it have shown their effect or never will
+  OrderStamp newest_;  ///< orders up to it have taken effect or never will
   Records keepers_;
   std::map<std::uint64_t, Unacknowledged> outbox_;  ///< by number
   std::uint64_t numbers_ = 0;

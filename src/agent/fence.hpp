@@ -1,9 +1,9 @@
-// agent/fence.hpp - which attempt of a job may have effect: the newest one, and no older again.
+// agent/fence.hpp - decides which attempt of a job may have effects: only the newest one.
 //
-// Two attempts may run at once for a while (a cut network, a frozen agent); only one has effect,
-// because whatever the ranks do to the world carries a FenceToken. Whoever keeps something they
-// change (the checkpoint manifests of a job, its progress stream, its rendezvous) owns a Fence,
-// stores its token with what it keeps and asks it first. Values. Cost: O(1).
+// Two attempts may run at once for a while (a cut network, a frozen agent); only one has effects,
+// because all external effects of ranks carry a FenceToken. Each component that stores their data
+// (the checkpoint manifests of a job, its progress stream, its rendezvous) owns a Fence, stores its
+// token with the data and asks it first. Plain values. Cost: O(1).
 #pragma once
 
 #include <compare>
@@ -21,7 +21,7 @@ struct AttemptId {
   friend auto operator<=>(const AttemptId&, const AttemptId&) = default;
 };
 
-/// An attempt and the membership it has: epochs grow within an attempt, attempts within a job.
+/// An attempt and one of its epochs: epochs grow within an attempt, attempts within a job.
 struct FenceToken {
   AttemptId id;
   std::uint32_t epoch = 0;
@@ -31,13 +31,13 @@ struct FenceToken {
 
 class Fence {
  public:
-  /// Of a job nobody has touched yet.
+  /// Begins with no token of the job admitted yet.
   explicit Fence(JobId job) : newest_{{job, 0}, 0} {}
-  /// Goes on from the token found with what is kept.
+  /// Continues from the token stored with the data.
   explicit Fence(const FenceToken& newest) : newest_(newest) {}
 
-  /// Whether an effect under `token` may happen; if so, nothing older is let through again. Equal
-  /// tokens pass any number of times. Tokens of other jobs never do.
+  /// Whether an effect under `token` may happen; if so, no older token is admitted again. Equal
+  /// tokens are admitted any number of times, tokens of other jobs never.
   [[nodiscard]] bool admit(const FenceToken& token) {
     if (token.id.job != newest_.id.job || token < newest_) return false;
     newest_ = token;

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kFaultsRemembered = 32;
 constexpr std::uint32_t kAnyEpoch = ~std::uint32_t{0};
 
-/// Ten chances to renew a lease before it runs out.
+/// Gives ten chances to renew a lease before it runs out.
 Duration renewal_interval(const Lease& lease) {
   return Duration::nanoseconds(lease.length.count_ns() / 10);
 }
@@ -39,8 +39,8 @@ FleetLink::FleetLink(const LinkSetup& setup, std::span<const KnownAttempt> known
   for (const KnownAttempt& attempt : known) restore(attempt, now);
 }
 
-/// Nodes are held to do what they were told under earlier terms until they say what they do; of an
-/// attempt that was starting they may not have heard at all.
+/// Assumes that nodes do what earlier terms ordered until they report; orders of a starting attempt
+/// may not have reached them.
 void FleetLink::restore(const KnownAttempt& known, Instant now) {
   LinkedAttempt& attempt = attempts_[known.id];
   attempt.id = known.id;
@@ -59,7 +59,8 @@ void FleetLink::restore(const KnownAttempt& known, Instant now) {
   for (const NodeId node : known.leaving) restore_leaving(attempt, node, now);
 }
 
-/// Another epoch has left the node, or part of it, and control has not heard that it is empty.
+/// Restores a node that an earlier epoch left wholly or in part, and that control does not know to
+/// be empty.
 void FleetLink::restore_leaving(LinkedAttempt& attempt, NodeId node, Instant now) {
   if (LinkedMember* member = attempt.member(node)) {
     member->sheds = true;
@@ -80,10 +81,10 @@ void FleetLink::start(const StartRanks& action, const LaunchPlan& plan, Instant 
   end_older_attempts(id, now);
   const auto [at, added] = attempts_.try_emplace(id);
   LinkedAttempt& attempt = at->second;
-  // Of one that was never launched a node has said something that cannot be: it ends there first.
+  // A node reported this attempt before it was ever launched; that stray must end there first.
   const bool stray = !added && attempt.runners == 0 && action.epoch == 0;
   if (!added && !stray && action.epoch <= attempt.epoch) return;
-  // Control is about to hear that it is over, and starts nothing of it any more.
+  // Control will soon receive the end of the attempt and starts nothing of it any more.
   if (attempt.told_ended && !stray) return;
   attempt.told_ended = false;
   attempt.id = id;
@@ -123,7 +124,7 @@ LinkedMember& FleetLink::add_member(LinkedAttempt& attempt, const NodeRanks& ran
   return *attempt.members.insert(at, LinkedMember{.ranks = ranks});
 }
 
-/// Gives an attempt the members of its present epoch; the others are to end.
+/// Gives an attempt the members of its present epoch; the other members have to end.
 void FleetLink::set_members(LinkedAttempt& attempt, const LaunchPlan& plan) {
   attempt.grace = plan.grace;
   attempt.lease = plan.lease;
@@ -147,7 +148,7 @@ void FleetLink::set_members(LinkedAttempt& attempt, const LaunchPlan& plan) {
       member->sheds = member->sheds || loses_devices(member->ranks, ranks);
       member->ranks = ranks;
     } else {
-      // It was to leave, or has left, and comes anew: what it says of before does not count.
+      // The node was to leave, or has left, and joins again: its earlier reports do not count.
       LinkedMember anew{.ranks = ranks, .number = member->number, .sheds = !member->told};
       if (member->counted) {
         --attempt.gone;
@@ -220,7 +221,7 @@ OrderStamp FleetLink::order(NodeId node, OrderKind what) {
   return stamp;
 }
 
-/// Says what is wanted of a node, all of it: whatever was said before may be lost.
+/// Sends a node all orders of the attempt: any earlier order may be lost.
 void FleetLink::say(LinkedAttempt& attempt, LinkedMember& member, Instant now) {
   Contact& node = contact(member.ranks.node);
   node.unsettled = true;
@@ -284,7 +285,7 @@ void FleetLink::on_report(const Report& report, Instant now) {
   std::visit([&](const auto& what) { hear(report, what, now); }, report.what);
 }
 
-/// Whether the sender is who the link knows at its node; otherwise it asks who is there.
+/// Whether the sender is the known agent of its node; if not, the link sends a Reconcile.
 bool FleetLink::in_session(const Report& report, Instant now) {
   Contact& node = contact(report.from.node);
   if (node.met && report.from == node.agent) return true;
@@ -324,7 +325,7 @@ void FleetLink::hear(const Report& report, const Heartbeat& beat, Instant now) {
 void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
   const NodeId id = report.from.node;
   Contact& node = contact(id);
-  // Only the answer to the last question counts, and once: a double may come from an agent that
+  // Only the answer to the last question counts, and once: a duplicate may come from an agent that
   // has died since.
   if (node.awaiting == 0 || hello.answers != OrderStamp{setup_.term, node.awaiting}) return;
   node.awaiting = 0;
@@ -336,8 +337,8 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
     begin_session(id, now);
     node.clock = hello.at;
   }
-  // No order up to the bar can bring anything any more: it is older than the question, or went to
-  // an agent that is no more.
+  // No order up to the bar can take effect any more: it is older than the question, or went to an
+  // agent that no longer exists.
   const OrderStamp bar{setup_.term, fresh ? sequence_ : hello.answers.sequence};
   for (const NumberedReport& listed : hello.attempts) {
     NumberedReport state = listed;
@@ -420,7 +421,8 @@ void FleetLink::advance(Instant now) {
   }
 }
 
-/// A lost node's keepers have killed what had a binding lease before the whole of it has passed.
+/// Counts ranks with a binding lease as gone after its full length: a lost node's keepers have
+/// killed them before.
 void FleetLink::check_leases(NodeId node, Instant now) {
   if (watch_.health(node) != NodeHealth::kLost) return;
   const std::vector<AttemptId> here = contact(node).attempts;

@@ -1,15 +1,15 @@
 // agent/fleet_link.hpp - the controller's side of the agents: turns control's actions into orders
-// for nodes, and what agents report into control's inputs.
+// for nodes, and the agents' reports into control's inputs.
 //
-// One for a controller's term, built by the daemon or the twin after control's state is there. A
-// state machine: inputs are calls, effects wait in take(). Time is the controller's, and never goes
-// back. Soft state: it is built again from control's jobs and the agents' answers.
+// One for each term of a controller, built by the daemon or the twin after control's state exists.
+// A state machine: inputs are calls, effects wait in take(). Time is the controller's, and never
+// goes back. Soft state: it is rebuilt from control's jobs and the agents' answers.
 // The driver hands over effects in order, and sends an order only after the inputs before it have
 // been handled and are durable: an acknowledgement is an order.
-// Invariant: no order goes to an agent before it has said what it has (Hello); control hears that
-// ranks are gone only from proof: a keeper's word, an answer that does not name them, or a binding
-// lease that has run out. Cost: O(1) a heartbeat of a node that did what it was told and has no
-// lease to renew; O(log attempts) a report.
+// Invariant: no order goes to an agent before it has sent Hello; control learns that ranks are gone
+// only from proof: a keeper's report, a Hello that does not list them, or a binding lease that has
+// run out. Cost: O(1) a heartbeat of a node that has done everything ordered and has no lease to
+// renew; O(log attempts) a report.
 #pragma once
 
 #include <map>
@@ -26,74 +26,74 @@ namespace orrery {
 
 struct LinkSetup {
   std::uint64_t cluster = 0;
-  std::uint64_t term = 1;            ///< higher than that of any controller before
-  std::vector<std::uint64_t> boots;  ///< of each node, as control knows it; 0: never seen
+  std::uint64_t term = 1;            ///< higher than that of any earlier controller
+  std::vector<std::uint64_t> boots;  ///< boot id of each node, as control knows it; 0: never seen
   HeartbeatRule heartbeats;
-  Duration repeat = Duration::seconds(2);  ///< an order that has shown no effect
+  Duration repeat = Duration::seconds(2);  ///< interval for resending an order that shows no effect
   Duration repeat_mending = Duration::minutes(1);
 };
 
-/// An attempt that holds devices, as control knows it at the start of a term. One that a newer
-/// attempt of its job has followed and that is not gone from some lost node counts as stopping.
+/// An attempt that holds devices, as control knows it at the start of a term. An attempt that a
+/// newer one of its job has replaced, but that may still be on some lost node, counts as stopping.
 struct KnownAttempt {
   AttemptId id;
   std::uint32_t epoch = 0;
   JobPhase phase = JobPhase::kRunning;  ///< kStarting, kRunning or kStopping
   LaunchPlan plan;
-  /// Where something of an earlier epoch may be left, in the plan or not; ascending, each once.
+  /// Nodes, in the plan or not, where ranks of an earlier epoch may be left; ascending, each once.
   std::vector<NodeId> leaving;
 };
 
-/// InputKind: to control. Order: to the agent of order.to.node.
+/// InputKind: for control. Order: for the agent of order.to.node.
 using LinkEffect = std::variant<InputKind, Order>;
 
 class FleetLink {
  public:
-  /// Precondition: no controller of an earlier term sends anything after `now`; binding leases rest
-  /// on it.
+  /// Precondition: no controller of an earlier term sends anything after `now`; binding leases
+  /// depend on it.
   FleetLink(const LinkSetup& setup, std::span<const KnownAttempt> known, Instant now);
 
-  // --- control's actions; each is known to the nodes it is about as soon as they can be reached
+  // --- control's actions; each is sent to its nodes as soon as they can be reached
 
-  /// A new attempt, or a new epoch of one: nodes that are not in the plan any more end theirs.
+  /// Starts a new attempt, or a new epoch of one: nodes that left the plan end their ranks.
   void start(const StartRanks& action, const LaunchPlan& plan, Instant now);
   void stop(const StopRanks& action, Instant now);
   void apply(const ApplyClock& action, Instant now);
   void repair(const RepairNode& action, Instant now);
 
-  /// From an agent. Precondition: its node is one of the fleet's.
+  /// Handles a report of an agent. Precondition: its node is one of the fleet's.
   void on_report(const Report& report, Instant now);
   void advance(Instant now);
 
-  /// When advance() is to be called; see HeartbeatWatch for what lateness means.
+  /// When advance() must be called; see HeartbeatWatch for the effect of a late call.
   [[nodiscard]] Instant next_due() const;
-  /// A newer controller's term, as an agent said; 0: none. This one has to step down.
+  /// A newer controller's term, as reported by an agent; 0: none. This controller must step down.
   [[nodiscard]] std::uint64_t superseded_by() const { return superseded_by_; }
-  /// Attempts of which something is still to be done or heard.
+  /// The number of attempts that still have open orders or reports.
   [[nodiscard]] std::size_t attempts() const { return attempts_.size(); }
   /// The newest readings of a node.
   [[nodiscard]] const Signals& signals(NodeId node) const {
     return contacts_[node.value()].signals;
   }
-  /// What is to be done, in order; each effect is handed out once.
+  /// Returns the effects in order; each effect is returned once.
   [[nodiscard]] std::vector<LinkEffect> take();
 
  private:
-  /// What is known of a node's agent.
+  /// The state of a node's agent.
   struct Contact {
-    AgentIdentity agent;         ///< before the first answer only the boot, as control knows it
-    bool met = false;            ///< it has said what it has
-    std::uint64_t awaiting = 0;  ///< sequence of the Reconcile not answered yet; 0: none
+    AgentIdentity agent;         ///< before the first answer only the boot id that control knows
+    bool met = false;            ///< it has answered with Hello
+    std::uint64_t awaiting = 0;  ///< sequence of the unanswered Reconcile; 0: none
     Instant asked;
     std::uint64_t beat = 0;  ///< newest heartbeat
-    Instant clock;           ///< its own, at that heartbeat
+    Instant clock;           ///< the node's own clock at that heartbeat
     Instant renew_at = Instant::max();
-    bool unsettled = false;  ///< something here may have to be said again
+    bool unsettled = false;  ///< some order for the node may have to be resent
     std::optional<FaultLayer> mending;
     Instant mending_sent;
-    std::vector<std::uint64_t> faults_told;  ///< numbers of the newest few
+    std::vector<std::uint64_t> faults_told;  ///< numbers of the newest few faults passed on
     Signals signals;
-    std::vector<AttemptId> attempts;  ///< on the node
+    std::vector<AttemptId> attempts;  ///< attempts on the node
   };
   using Attempts = std::map<AttemptId, LinkedAttempt>;
   using Check = std::pair<Instant, NodeId>;
@@ -116,7 +116,7 @@ class FleetLink {
   void acknowledge(const Report& report);
   OrderStamp order(NodeId node, OrderKind what);
 
-  // What nodes shall do.
+  // Orders to nodes.
   LinkedMember& add_member(LinkedAttempt& attempt, const NodeRanks& ranks);
   void set_members(LinkedAttempt& attempt, const LaunchPlan& plan);
   void end_older_attempts(const AttemptId& id, Instant now);
@@ -127,7 +127,7 @@ class FleetLink {
   void renew(NodeId node, Instant now);
   void send_mending(NodeId node, Instant now);
 
-  // What nodes say (fleet_link_attempts.cpp).
+  // Reports from nodes (fleet_link_attempts.cpp).
   void take_in(const NumberedReport& numbered, NodeId node, Instant now);
   void launch_anew(LinkedAttempt& attempt, LinkedMember& member, Instant now);
   void end_stray(const AttemptReport& state, NodeId node, Instant now);
@@ -150,7 +150,7 @@ class FleetLink {
   HeartbeatWatch watch_;
   std::vector<Contact> contacts_;  ///< by node
   Attempts attempts_;
-  /// When a lost node's binding leases are to be looked at.
+  /// When a lost node's binding leases must be checked.
   std::priority_queue<Check, std::vector<Check>, std::greater<>> lease_checks_;
   std::vector<LinkEffect> effects_;
 };

@@ -1,4 +1,4 @@
-// What nodes say of attempts, and what control is told of it.
+// Reports of nodes about attempts, and the inputs that control gets from them.
 #include <algorithm>
 #include <utility>
 
@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-/// What it says is of an earlier epoch, which was to leave the node: the present one, which came
-/// back to it, has not begun there.
+/// Whether the report is of an earlier epoch that was to leave the node: the present epoch, which
+/// uses the node again, has not begun there.
 bool left_before(const LinkedAttempt& attempt, const LinkedMember& member) {
   return member.wanted == Wanted::kRun && member.seen->stage >= RankStage::kEnding &&
          !member.seen->end && member.seen->token.epoch < attempt.epoch;
@@ -38,8 +38,8 @@ void FleetLink::take_in(const NumberedReport& numbered, NodeId node, Instant now
       drop_if_done(id);
     }
   }
-  // After everything it says has become an input: that a part is done does with the last of them.
-  // What is of before the newest launch never will.
+  // The acknowledgement comes after all inputs of the report. The end of a part that is done is
+  // acknowledged with the last part; a report from before the newest launch never waits for that.
   const bool waits = member != nullptr && attempts_.contains(id) && !attempts_.at(id).told_ended &&
                      member->wanted == Wanted::kRun && state.end &&
                      state.end->kind == ExitKind::kDone && member->launched &&
@@ -47,14 +47,14 @@ void FleetLink::take_in(const NumberedReport& numbered, NodeId node, Instant now
   if (numbered.number != 0 && !waits) order(node, Acknowledge{numbered.number});
 }
 
-/// Of the present epoch nothing has begun there: the order never arrived, or found an earlier one.
+/// Launches the present epoch again: the order never arrived, or met an earlier epoch.
 void FleetLink::launch_anew(LinkedAttempt& attempt, LinkedMember& member, Instant now) {
   member.seen.reset();
   member.launched.reset();
   say(attempt, member, now);
 }
 
-/// Something runs that control knows nothing of, or not there: left over from before.
+/// Ends a leftover attempt that control does not know, or not on this node.
 void FleetLink::end_stray(const AttemptReport& state, NodeId node, Instant now) {
   const AttemptId id = state.token.id;
   const auto [at, added] = attempts_.try_emplace(id);
@@ -73,7 +73,8 @@ void FleetLink::end_stray(const AttemptReport& state, NodeId node, Instant now) 
   say(attempt, member, now);
 }
 
-/// What an answer does not name is not there, unless an order beyond the bar brought it since.
+/// Counts attempts that a Hello does not list as gone, unless an order beyond the bar started them
+/// since.
 void FleetLink::find_missing(const Hello& hello, NodeId node, const OrderStamp& bar, Instant now) {
   const std::vector<AttemptId> here = contact(node).attempts;
   for (const AttemptId& id : here) {
@@ -94,8 +95,8 @@ void FleetLink::find_missing(const Hello& hello, NodeId node, const OrderStamp& 
   }
 }
 
-/// Of a node that booted anew control hears by NodeJoined, and concludes itself that nothing is
-/// there of all it had given to the node before: what was not sent yet must not be sent any more.
+/// Forgets what was given to a node that rebooted: control receives NodeJoined and concludes itself
+/// that nothing runs there, so that orders not sent yet must not be sent any more.
 void FleetLink::all_gone_from(NodeId node) {
   const std::vector<AttemptId> here = contact(node).attempts;
   for (const AttemptId& id : here) {
@@ -125,7 +126,7 @@ void FleetLink::vanish(LinkedAttempt& attempt, LinkedMember& member, std::string
   follow_up(attempt, member, now);
 }
 
-/// What follows from what a member has said: it is up, its ranks ended, it is gone.
+/// Passes on what follows from a member's report: it is up, its ranks ended, it is gone.
 void FleetLink::follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant now) {
   if (member.gone() && !member.counted) {
     member.counted = true;
@@ -169,7 +170,7 @@ void FleetLink::tell_ended(LinkedAttempt& attempt, const LinkedMember& member) {
   ended.kind = member.seen->end->kind;
   ended.blame = member.seen->end->blame;
   ended.exit = member.seen->end->exit;
-  // An agent speaks for its own node alone, whatever node it names.
+  // An agent can blame only its own node, whichever node it names.
   const bool names_node = ended.blame.node.valid() || ended.kind != ExitKind::kProgram;
   if (names_node) ended.blame.node = member.ranks.node;
   ended.progress = attempt.progress;
@@ -188,9 +189,9 @@ void FleetLink::tell_gone(LinkedAttempt& attempt, LinkedMember& member) {
   if (!attempt.told_ended && member.wanted == Wanted::kRun) return;
   member.told = true;
   RanksGone gone{attempt.id.job, attempt.id.attempt, {member.ranks.node}, {}};
-  // A later epoch may come back there, unless all of the attempt is to end.
+  // A later epoch may use the node again, unless the whole attempt has to end.
   if (!attempt.ending && !attempt.told_ended) gone.epoch = attempt.epoch;
-  // The others may fall silent before they are gone.
+  // The other members may fall silent before they are gone.
   if (attempt.ending && attempt.progress.done > 0) gone.progress = attempt.progress;
   tell(std::move(gone));
 }

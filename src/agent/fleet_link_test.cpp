@@ -8,7 +8,7 @@ namespace {
 constexpr JobId kJob{1};
 constexpr AttemptId kId{kJob, 1};
 
-/// A link of two nodes whose agents are hand-fed.
+/// A link of two nodes; the test plays their agents.
 class FleetLinkTest : public testing::Test {
  protected:
   static AgentIdentity agent(std::uint32_t node) { return {NodeId(node), 1, 1}; }
@@ -241,7 +241,7 @@ TEST_F(FleetLinkTest, AControllerThatSleptLongDoesNotBlameTheNodes) {
 
 TEST_F(FleetLinkTest, AControllerThatIsLateAgainAndAgainCountsTheTimeItWasAwake) {
   meet(0);
-  // Each wake that is due finds it 1.2 s late.
+  // Each due wake-up happens 1.2 s late.
   const Duration late = Duration::milliseconds(1200);
   std::vector<NodeHeard> heard;
   for (int wakes = 1; heard.size() < 2 && wakes < 10; ++wakes) {

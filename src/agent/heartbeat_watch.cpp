@@ -16,7 +16,7 @@ HeartbeatWatch::HeartbeatWatch(std::size_t nodes, const HeartbeatRule& rule, Ins
   checks_ = decltype(checks_)(std::greater<>{}, std::move(checks));
 }
 
-/// When its next change for the worse is due.
+/// Returns when the node's health gets worse without a heartbeat.
 Instant HeartbeatWatch::due(const Node& node) const {
   const std::uint32_t missed = node.health == NodeHealth::kReady ? rule_.suspect : rule_.lost;
   return node.heard + rule_.until_missed(missed) + asleep_;
@@ -38,7 +38,7 @@ NodeHealth HeartbeatWatch::heard(NodeId id, Instant now) {
   return before;
 }
 
-/// What it slept is not held against the nodes.
+/// Does not count the controller's sleep against the nodes.
 void HeartbeatWatch::excuse(Instant now) {
   const Duration late = now - next_due();
   if (late >= rule_.interval) asleep_ += late;

@@ -1,14 +1,14 @@
-// agent/heartbeat_watch.hpp - who is silent: nodes whose heartbeats are missing.
+// agent/heartbeat_watch.hpp - finds silent nodes: those whose heartbeats are missing.
 //
-// Owned by the FleetLink. Soft state. A node is suspect, then lost, when so many heartbeats in a
-// row are missing; one is missing half an interval after it was due. Silence counts only while the
-// controller itself could hear. After its start or failover a node has a grace period to find it;
-// one that has been heard since needs none. Where it wakes late it was the one that slept: so much
-// is not counted, and where that was long enough to lose a node, all have the grace period again,
-// because they may have given it up. That an agent's connection breaks says nothing: it may be
-// replaced at any time.
-// Invariant: a node that is not lost has one check that counts; one that was taken over by a sooner
-// one is passed over. Cost: O(1) a heartbeat; O(log nodes) for each node every few seconds.
+// Owned by the FleetLink. Soft state. A node is suspect, then lost, when the set number of
+// heartbeats in a row is missing; one is missing half an interval after it was due. Silence counts
+// only while the controller itself could receive. After the controller's start or failover each
+// node has a grace period to connect, which ends with its first heartbeat. A late call of advance()
+// means that the controller slept: that time is not counted, and if it was long enough to lose a
+// node, all nodes get the grace period again, because they may have given up on the controller. A
+// broken connection of an agent means nothing: the agent may be replaced at any time.
+// Invariant: a node that is not lost has one valid check; a check that a sooner one replaced is
+// skipped. Cost: O(1) a heartbeat; O(log nodes) for each node every few seconds.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,12 @@ namespace orrery {
 
 struct HeartbeatRule {
   Duration interval = Duration::seconds(1);
-  std::uint32_t suspect = 2;  ///< missed in a row
+  std::uint32_t suspect = 2;  ///< heartbeats missed in a row
   std::uint32_t lost = 5;
-  /// After a start or failover of the controller, for nodes that have not been heard since.
+  /// For nodes not heard since the controller's start or failover.
   Duration grace = Duration::seconds(30);
 
-  /// From the last sign of life until so many are missing.
+  /// Returns the time from the last sign of life until that many heartbeats are missing.
   [[nodiscard]] Duration until_missed(std::uint32_t beats) const {
     return interval * beats + Duration::nanoseconds(interval.count_ns() / 2);
   }
@@ -44,16 +44,16 @@ class HeartbeatWatch {
     std::uint32_t missed = 0;
   };
 
-  /// Nodes 0 .. nodes - 1, all held to be there.
+  /// Watches nodes 0 .. nodes - 1, all assumed to be ready.
   HeartbeatWatch(std::size_t nodes, const HeartbeatRule& rule, Instant now);
 
-  /// A sign of life. Returns what the node was held for before.
+  /// Notes a sign of life. Returns the node's health before it.
   NodeHealth heard(NodeId node, Instant now);
 
-  /// Appends who has become suspect or lost by `now`, in order of when it was due, then of node.
+  /// Appends the nodes that have become suspect or lost by `now`, by due time, then by node.
   void advance(Instant now, std::vector<Change>& changes);
 
-  /// When advance() is to be called; later by an interval or more, it was asleep.
+  /// When advance() must be called; if that is an interval or more late, the controller was asleep.
   [[nodiscard]] Instant next_due() const {
     return checks_.empty() ? Instant::max() : checks_.top().first;
   }
@@ -61,9 +61,9 @@ class HeartbeatWatch {
 
  private:
   struct Node {
-    /// Awake time; before the first sign of life the end of the grace period.
+    /// In awake time; before the first sign of life the end of the grace period.
     Instant heard;
-    Instant check;  ///< that counts; Instant::max(): none
+    Instant check;  ///< the valid check; Instant::max(): none
     NodeHealth health = NodeHealth::kReady;
   };
   using Check = std::pair<Instant, NodeId>;
@@ -74,7 +74,7 @@ class HeartbeatWatch {
   void excuse(Instant now);
 
   HeartbeatRule rule_;
-  Duration asleep_;  ///< of the controller, in all
+  Duration asleep_;  ///< total sleep of the controller
   std::vector<Node> nodes_;
   std::priority_queue<Check, std::vector<Check>, std::greater<>> checks_;
 };

@@ -33,7 +33,8 @@ std::uint32_t rank_on(const RankSlot& slot, const std::vector<RankShare>& shares
   return 0;
 }
 
-/// "exit status 3 of rank 5", "signal 9 ended rank 5", and what else is known of it.
+/// Returns "exit status 3 of rank 5" or "signal 9 ended rank 5", with further evidence if there is
+/// any.
 std::string evidence_of(const ProcessExit& exit, std::uint32_t rank) {
   std::string text = exit.status > 128
                          ? fmt::format("signal {} ended rank {}", exit.status - 128, rank)
@@ -87,7 +88,7 @@ void Keeper::follow(const LaunchRanks& launch, Instant now) {
   launch_ = launch;
   report_.token = launch.token;
   expect_clocks();
-  (void)fence_.admit(launch.token);  // No line of an older epoch counts from here on.
+  (void)fence_.admit(launch.token);  // from here on no line of an older epoch counts
   if (report_.stage == RankStage::kPreparing) return;
   report_.stage = RankStage::kStarting;
   const std::vector<RankSlot> wanted = slots_of(launch.shares);
@@ -102,7 +103,7 @@ void Keeper::follow(const LaunchRanks& launch, Instant now) {
   start_processes();
 }
 
-/// As ordered, unless the world says otherwise.
+/// Expects the ordered clocks until on_clock says otherwise.
 void Keeper::expect_clocks() {
   report_.clocks.clear();
   for (const RankShare& share : launch_.shares) report_.clocks.push_back(share.clock);
@@ -115,20 +116,21 @@ void Keeper::on_clock(std::uint32_t gang, double clock) {
   tell();
 }
 
-/// An order that is said again is tried again.
+/// Changes clocks; a resent order is tried again.
 void Keeper::change_clocks(const std::vector<RankShare>& shares) {
   for (std::size_t at = 0; at < launch_.shares.size(); ++at) {
     RankShare& held = launch_.shares[at];
     for (const RankShare& share : shares) {
       if (share.gang != held.gang || share.clock == report_.clocks[at]) continue;
       held.clock = report_.clocks[at] = share.clock;
-      // Before their start the processes get it with the start.
+      // Processes that have not started get the clock with their start.
       if (report_.stage > RankStage::kPreparing) effects_.push_back(CapClock{held});
     }
   }
 }
 
-/// Waits while a process that must leave is still on a device that is wanted again.
+/// Starts the processes, but waits while a process that must leave still has a device that is
+/// needed.
 void Keeper::start_processes() {
   const std::vector<RankSlot> wanted = slots_of(launch_.shares);
   for (const Process& process : processes_) {
@@ -194,7 +196,7 @@ void Keeper::on_process_exit(const ProcessExit& exit, Instant now) {
              started_epoch_ < report_.token.epoch) {
     start_processes();
   } else if (processes_.empty() && report_.stage < RankStage::kEnding) {
-    // Also when one that was to leave went after the last that was not.
+    // This also applies if a process that was to leave exits last.
     report_.end = AttemptEnd{.exit = RankExit{rank_on(exit.slot, launch_.shares), 0}};
     report_.stage = RankStage::kEnding;
   }
@@ -235,7 +237,8 @@ void Keeper::on_progress(const FenceToken& token, const Progress& progress) {
 
 void Keeper::on_timer(Instant now) { keep_time(now); }
 
-/// First in every input: one that comes late, after a sleep, must not find the lease still held.
+/// Runs first in every input: an input that comes late, after a sleep, must not find the lease
+/// still held.
 void Keeper::keep_time(Instant now) {
   if (now >= heard_ + launch_.lease.patience()) give_up(now);
   if (now >= kill_at_) {
@@ -290,7 +293,7 @@ void Keeper::kill() {
   note_gone();
 }
 
-/// An earlier deadline stays.
+/// Makes processes leave; an earlier kill deadline stays.
 void Keeper::leave(const std::vector<RankSlot>& slots, Instant kill_at) {
   if (slots.empty()) return;
   SignalProcesses term{ProcessSignal::kTerm, {}};

@@ -1,10 +1,11 @@
 // agent/keeper.hpp - the keeper: holds the ranks of one attempt on one node and outlives agents.
 //
-// Built by its process from the LaunchRanks it was started with, so there is no keeper without an
+// Built by its process from the LaunchRanks it was started with, so no keeper exists without an
 // order. A state machine: inputs are calls, effects wait in take(). Time is the node's clock that
-// never goes back and counts sleep (CLOCK_BOOTTIME), the same as its agent's. The world promises
-// that a dead keeper takes its processes with it, and calls on_timer no earlier than next_due().
-// Invariant: it never goes back to an earlier epoch; after it began to end it starts no process;
+// never goes back and counts sleep (CLOCK_BOOTTIME), which its agent uses too. The caller
+// guarantees that a dead keeper takes its processes with it, and calls on_timer no earlier than
+// next_due().
+// Invariant: it never goes back to an earlier epoch; once it has begun to end it starts no process;
 // the stage kGone means that no process is left. Cost: O(processes) a call.
 #pragma once
 
@@ -17,7 +18,7 @@
 
 namespace orrery {
 
-/// One process: which device of the node it has for which gang of the job.
+/// One process: the gang of the job it belongs to, and its device on the node.
 struct RankSlot {
   std::uint32_t gang = 0;
   std::uint32_t device = 0;
@@ -27,8 +28,8 @@ struct RankSlot {
 
 // --- Effects ------------------------------------------------------------------------------------
 
-/// The processes of `shares` take part in a newer epoch. Those of `fresh` are started; another that
-/// is no more is not: the keeper will hear of its exit.
+/// The processes of `shares` take part in a newer epoch. Those of `fresh` are started; another one
+/// that has exited is not restarted: the keeper will receive its exit.
 struct StartProcesses {
   FenceToken token;
   std::vector<RankShare> shares;
@@ -42,15 +43,15 @@ struct SignalProcesses {
   std::vector<RankSlot> slots;
 };
 
-/// Devices of a share go on at another clock. Whoever cannot give them that, or the one they are to
-/// start with, answers with on_clock.
+/// Runs the devices of a share at another clock. If they cannot have that clock, or their first
+/// one, the receiver calls on_clock.
 struct CapClock {
   RankShare share;
 };
 
 struct ExitKeeper {};
 
-/// AttemptReport: to the agent.
+/// AttemptReport: for the agent.
 using KeeperEffect =
     std::variant<StartProcesses, SignalProcesses, CapClock, AttemptReport, ExitKeeper>;
 
@@ -65,30 +66,30 @@ struct ProcessUp {
 struct ProcessExit {
   RankSlot slot;
   int status = 0;                              ///< exit status; 128 + the signal that ended it
-  Blame cause{.layer = FaultLayer::kProgram};  ///< of an end that is none of the work
+  Blame cause{.layer = FaultLayer::kProgram};  ///< cause of an exit that is not the end of the work
 };
 
 class Keeper {
  public:
-  /// `stamp` is the order's. Precondition: `launch` names at least one device.
+  /// `stamp` is that of the order. Precondition: `launch` names at least one device.
   Keeper(OrderStamp stamp, const LaunchRanks& launch, Instant now);
 
   void on_order(const KeeperOrder& order, Instant now);
   void on_process_up(const ProcessUp& up, Instant now);
   void on_process_exit(const ProcessExit& exit, Instant now);
-  /// Its processes do nothing any more, as `evidence` says: they end, as of a fault of the program.
+  /// The processes hang, as `evidence` says: they are ended, as after a fault of the program.
   void on_hang(std::string evidence, Instant now);
-  /// The devices of a gang run at this clock here, and not at that of the newest order.
+  /// The devices of a gang run at this clock here, not at that of the newest order.
   void on_clock(std::uint32_t gang, double clock);
-  /// A line of the ranks' progress stream; an older epoch's has no effect.
+  /// A line of the ranks' progress stream; a line of an older epoch has no effect.
   void on_progress(const FenceToken& token, const Progress& progress);
   void on_timer(Instant now);
 
-  /// When on_timer is to be called; Instant::max(): not of itself.
+  /// When on_timer must be called; Instant::max(): no timer is pending.
   [[nodiscard]] Instant next_due() const;
   [[nodiscard]] RankStage stage() const { return report_.stage; }
   [[nodiscard]] const AttemptReport& report() const { return report_; }
-  /// What is to be done, in order; each effect is handed out once.
+  /// Returns the effects in order; each effect is returned once.
   [[nodiscard]] std::vector<KeeperEffect> take();
 
  private:
@@ -114,12 +115,12 @@ class Keeper {
 
   AttemptReport report_;
   Fence fence_;
-  LaunchRanks launch_;               ///< the newest
-  std::uint32_t started_epoch_ = 0;  ///< newest that processes were started for, once they were
-  Instant start_at_;                 ///< while preparing
+  LaunchRanks launch_;               ///< newest order
+  std::uint32_t started_epoch_ = 0;  ///< newest epoch for which processes were started
+  Instant start_at_;                 ///< start time while preparing
   Instant heard_;                    ///< the lease counts from here
   Instant kill_at_ = Instant::max();
-  std::vector<Process> processes_;  ///< those that live, by slot
+  std::vector<Process> processes_;  ///< living processes, by slot
   std::vector<KeeperEffect> effects_;
 };
 

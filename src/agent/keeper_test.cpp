@@ -27,7 +27,7 @@ std::vector<Effect> only(const std::vector<KeeperEffect>& effects) {
   return found;
 }
 
-/// A keeper with two ranks, up.
+/// Returns a keeper whose two ranks are up.
 Keeper running(const LaunchRanks& order = launch(0, 0b11)) {
   Keeper keeper({1, 1}, order, kStart);
   keeper.on_process_up({{0, 0}, order.token.epoch}, kStart);

@@ -20,7 +20,7 @@ LaunchPlan empty_plan(const State& state, JobId id) {
   return plan;
 }
 
-/// The ranks of a share of a node are numbered by whoever knows the gang.
+/// Adds a share of a node; the caller, which knows the gang, numbers its ranks.
 RankShare& add_share(LaunchPlan& plan, const State& state, const NodeDevices& at) {
   auto node = std::lower_bound(plan.nodes.begin(), plan.nodes.end(), at.node,
                                [](const NodeRanks& each, NodeId key) { return each.node < key; });

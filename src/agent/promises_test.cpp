@@ -1,5 +1,5 @@
-// The promises made about failures (ARCHITECTURE.md, reliability), each on the real machines in a
-// small world.
+// Tests of the guarantees about failures (ARCHITECTURE.md, reliability), each on the real state
+// machines in a small world.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -181,7 +181,7 @@ TEST(Promises, AFrozenAgentThatWakesUpStartsNothingThatIsOver) {
   World world(11, {.nodes = 2});
   world.run(Duration::seconds(5));
   world.freeze(kFirst);
-  world.add(long_job(RestartPolicy::kWhenSafe));  // Its launch waits at the frozen agent.
+  world.add(long_job(RestartPolicy::kWhenSafe));  // its launch waits at the frozen agent
   world.run(Duration::minutes(1));
   EXPECT_EQ(world.processes({JobId(0), 1}), 0);
   world.thaw(kFirst);
@@ -239,8 +239,7 @@ TEST(Promises, TheFirstRankThatFailsEndsTheOthers) {
   EXPECT_EQ(world.processes({JobId(0), 1}), 0);
 }
 
-// --- All of it at once
-// ----------------------------------------------------------------------------
+// --- All faults at once
 
 void break_something(World& world) {
   Rng& rng = world.rng();

@@ -1,5 +1,5 @@
 // agent/world_test.hpp - a small world for tests: nodes with processes, keepers and agents, a
-// network that loses, doubles and delays, and a controller with the least a control must do.
+// network that loses, duplicates and delays, and a minimal control.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,12 +22,12 @@ namespace orrery {
 
 struct WorldRules {
   std::size_t nodes = 4;
-  double loss = 0;      ///< of a message between controller and agent
-  double doubling = 0;  ///< likewise
+  double loss = 0;      ///< probability that a message between controller and agent is lost
+  double doubling = 0;  ///< probability that such a message is duplicated
   Duration delay_max = Duration::milliseconds(2);
   double stray = 0;         ///< share of messages that take up to 30 s
-  double ignores_term = 0;  ///< share of processes that end by SIGKILL alone
-  double crash = 0;         ///< of the controller, after each effect of its link
+  double ignores_term = 0;  ///< share of processes that only SIGKILL ends
+  double crash = 0;         ///< probability that the controller dies after an effect of its link
 };
 
 struct WorldJob {
@@ -36,11 +36,11 @@ struct WorldJob {
   Duration work = Duration::seconds(60);
   Lease lease;
 
-  // As control keeps it, durable.
+  // Durable, as control keeps it.
   JobPhase phase = JobPhase::kQueued;
   std::uint32_t attempt = 0;
   bool done = false;
-  std::vector<NodeId> nodes;                         ///< of the attempt
+  std::vector<NodeId> nodes;                         ///< nodes of the attempt
   std::set<std::pair<std::uint32_t, NodeId>> holds;  ///< attempt, node
   std::map<std::uint32_t, int> ends;                 ///< RanksEnded that counted, by attempt
   std::uint32_t ups = 0;
@@ -171,11 +171,11 @@ class World {
   [[nodiscard]] Rng& rng() { return rng_; }
 
   std::vector<WorldJob> jobs;
-  std::uint64_t starts = 0;        ///< processes
-  std::uint64_t twice = 0;         ///< of them beside one of another attempt that is not fenced
+  std::uint64_t starts = 0;        ///< processes started
+  std::uint64_t twice = 0;         ///< starts beside a process of another attempt without a fence
   std::uint64_t refused = 0;       ///< effects of an older attempt
-  std::uint64_t unknown_ends = 0;  ///< attempts that ended and control did not wait for
-  std::vector<InputKind> heard;    ///< inputs of control, when `record` says so
+  std::uint64_t unknown_ends = 0;  ///< attempts that ended although control did not wait for them
+  std::vector<InputKind> heard;    ///< inputs of control, if `record` is set
   bool record = false;
 
  private:
@@ -193,7 +193,7 @@ class World {
     bool frozen = false;
     bool cut = false;
     std::optional<Agent> agent;
-    std::vector<Order> held;  ///< while the agent is frozen
+    std::vector<Order> held;  ///< orders received while the agent is frozen
     std::map<AttemptId, KeeperHost> keepers;
   };
   struct Event {
@@ -357,7 +357,7 @@ class World {
     }
   }
 
-  /// Each process writes something every five seconds, through the fence of its job.
+  /// Lets each process write something every five seconds, through the fence of its job.
   void have_effect(NodeId id, const FenceToken& token, std::uint64_t pid) {
     after(Duration::seconds(5), [this, id, token, pid] {
       if (find_process(id, token.id, pid) == nullptr) return;
@@ -398,7 +398,7 @@ class World {
     }
   }
 
-  // --- The controller and the least of a control ---
+  // --- The controller and a minimal control ---
 
   void tick(std::uint64_t controller) {
     if (!link_ || controller != controllers_) return;
@@ -423,7 +423,7 @@ class World {
     }
   }
 
-  /// Every attempt that holds a device, also one that a newer one has followed.
+  /// Adds every attempt that holds a device, also one that a newer attempt has replaced.
   void know(const WorldJob& job, std::vector<KnownAttempt>& known) const {
     const auto id = JobId::at(static_cast<std::size_t>(&job - jobs.data()));
     std::map<std::uint32_t, std::vector<NodeId>> nodes;
@@ -565,7 +565,7 @@ class World {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
   std::vector<Node> nodes_;
   std::vector<NodeHealth> health_;    ///< as control has it
-  std::vector<std::uint64_t> boots_;  ///< likewise
+  std::vector<std::uint64_t> boots_;  ///< as control has it
   std::map<JobId, Fence> fences_;
   std::optional<FleetLink> link_;
 };

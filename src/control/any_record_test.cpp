@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-/// "Reads" fields from random numbers; small and large ones, and those at the ends of their ranges.
+/// "Reads" fields from random numbers: small and large ones, and those at the ends of their ranges.
 class AnyFields : public FieldWalk<AnyFields> {
  public:
   explicit AnyFields(Rng& rng) : rng_(rng) {}
@@ -44,7 +44,7 @@ class AnyFields : public FieldWalk<AnyFields> {
   }
 
  private:
-  /// Of 0 to 64 bits.
+  /// Returns a number of 0 to 64 bits.
   std::uint64_t any_size() {
     const std::uint64_t bits = rng_.below(65);
     return bits == 0 ? 0 : rng_.next_u64() >> (64 - bits);

@@ -1,5 +1,5 @@
-// control/any_record_test.hpp - events and inputs of every type with any fields, for tests of the
-// codec. Any field: a new one is filled as soon as the codec knows it.
+// control/any_record_test.hpp - events and inputs of every type with random fields, for tests of
+// the codec. A new field is filled as soon as the codec handles it.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-/// Of the type at that position of the variant. Entries of plans stay empty.
+/// Returns a record of the type at that position of the variant. Plan entries stay empty.
 [[nodiscard]] Event any_event(std::size_t type, Rng& rng);
 [[nodiscard]] InputKind any_input(std::size_t type, Rng& rng);
 

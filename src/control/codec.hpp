@@ -1,13 +1,13 @@
 // control/codec.hpp - events and inputs as bytes, and back.
 //
 // The project's own binary form (control/encoder.hpp), described in docs/formats.md: the fields in
-// order, no names, no types, one encoding a value. What type a record is, and which version of it,
-// stands beside it in the frame of a journal (control/journal.hpp).
+// order, without names or types, one encoding for a value. The type of a record and its version
+// stand beside it in the frame of a journal (control/journal.hpp).
 //
 // Not written: the entry of PlanFound and PlanReady, which is a function of its key and of the
-// facts a journal's head names. A digest stands for it (the number of plans and the step time of
-// the best, or the kind of refusal). A reader that is given a PlanSource asks it for the entry and
-// checks it against the digest; without one the entry stays empty.
+// facts that a journal's head names. A digest replaces it (the number of plans and the step time of
+// the best, or the kind of refusal). A reader with a PlanSource requests the entry from it and
+// checks it against the digest; without a PlanSource the entry stays empty.
 // Cost: tens of nanoseconds for most events, about 200 for a submission.
 #pragma once
 
@@ -23,11 +23,11 @@
 
 namespace orrery {
 
-/// Adds the fields of the event that is there; its type is event.index().
+/// Adds the fields of the event's present alternative; its type is event.index().
 void encode(const Event& event, Encoder& out);
 void encode(const InputKind& input, Encoder& out);
 
-/// The name of a type, "JobStarted"; "" where there is none of that number.
+/// Returns the name of a type, for example "JobStarted"; "" if no type has that number.
 [[nodiscard]] std::string_view event_name(std::uint64_t type);
 [[nodiscard]] std::string_view input_name(std::uint64_t type);
 
@@ -37,8 +37,8 @@ struct EncodedRecord {
   const PlanSource* plans = nullptr;  ///< none: entries of plans stay empty
 };
 
-/// Precondition: the type has a name. Errors: bytes that no encode() wrote, with what was expected
-/// where; a plan whose digest is another.
+/// Precondition: the type has a name. Errors: bytes that encode() did not write (the error says
+/// what was expected at which offset); a plan with another digest.
 [[nodiscard]] tl::expected<Event, DecodingFault> decode_event(const EncodedRecord& record);
 [[nodiscard]] tl::expected<InputKind, DecodingFault> decode_input(const EncodedRecord& record);
 

@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-/// Plans of a key that are kept.
+/// How many plans are kept for a key.
 constexpr std::size_t kPlansKept = 3;
 
 }  // namespace

@@ -1,8 +1,8 @@
-// control/control_facts.hpp - a fleet with all that control rests on: places, tenants, prices,
-// power, plans. Made of the texts of a cluster, once, by the daemon or the twin.
+// control/control_facts.hpp - a fleet with all facts that control needs: places, tenants, prices,
+// power, plans. Built once, from the texts of a cluster, by the daemon or the twin.
 //
-// Keeps what plan searches found, so that what runs on one cluster, one after the other, searches
-// once. One thread. Cost: that of building the fleet.
+// Keeps the results of plan searches, so that consecutive runs on one cluster search only once. One
+// thread. Cost: that of building the fleet.
 #pragma once
 
 #include <functional>
@@ -33,7 +33,7 @@ class ControlFacts {
                                                                   const FleetSpec& fleet,
                                                                   const TenantsSpec* tenants);
 
-  /// Without tenants and prices; make() adds them.
+  /// Builds facts without tenants and prices; make() adds them.
   ControlFacts(const Facts& facts, const Topology& topology);
 
   [[nodiscard]] const Topology& topology() const { return pristine_.topology(); }
@@ -41,13 +41,13 @@ class ControlFacts {
   [[nodiscard]] const TenantTree& tenants() const { return *tenants_; }
   [[nodiscard]] const Facts& facts() const { return facts_; }
 
-  /// For one run; refers to this cluster. Power limits hold where the fleet has any.
+  /// The setup of one run; refers to this object. Power limits apply where the fleet has any.
   [[nodiscard]] ControlSetup setup(const Policy& policy, Instant begin);
   [[nodiscard]] ResolveContext resolve_context(Instant now);
   [[nodiscard]] ClassTable& classes() { return classes_; }
-  /// Searches, or answers from what it found before.
+  /// Returns a plan that was found before, or searches it.
   [[nodiscard]] std::shared_ptr<const PlanEntry> plan(const PlanKey& key);
-  /// The same as something to do in any thread, while this goes on; keep() takes what it gives.
+  /// A plan search that any thread may run while this object is in use; keep() takes its result.
   using PlanSearch = std::function<std::shared_ptr<const PlanEntry>()>;
   [[nodiscard]] PlanSearch search(const PlanKey& key) const;
   void keep(const PlanKey& key, std::shared_ptr<const PlanEntry> found);

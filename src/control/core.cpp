@@ -30,7 +30,7 @@ Status Core::restore(std::string_view snapshot) { return orrery::restore(state_,
 void Core::resume() {
   now_ = state_.now();
   for (const JobId id : state_.held_jobs()) {
-    // Also of a backoff that ended in the moment before: nothing says that its timer fired.
+    // This includes a backoff that ended in the moment before: no event records that a timer fired.
     if (state_.job(id).waiting_for == 0) timers_.insert({state_.job(id).not_before, id});
   }
   for (const RunningJob& run : state_.running()) {
@@ -112,7 +112,7 @@ void Core::on(const HoldJob& command) {
   if (!state_.has(command.job)) return refuse("no such job");
   const Job& job = state_.job(command.job);
   if (ended(job.phase)) return refuse("the job has ended");
-  // A hold of its owner does not replace an operator's.
+  // An owner's hold does not replace an operator's.
   const bool weaker = job.hold == JobHold::kOperator && command.hold == JobHold::kOwner;
   if (job.hold == command.hold || weaker) return;
   const ArrayId array = job.submission->array;
@@ -125,7 +125,7 @@ void Core::on(const RequeueJob& command) {
   if (!state_.has(command.job)) return refuse("no such job");
   const Job& job = state_.job(command.job);
   if (ended(job.phase)) return refuse("the job has ended");
-  // The command came again, or too late.
+  // The command arrived twice, or too late.
   const bool done = command.attempt < job.attempt ||
                     (job.phase == JobPhase::kStopping && job.stop == StopReason::kRequeued);
   if (!done && !holds_devices(job.phase)) {
@@ -154,7 +154,7 @@ void Core::on(const ChangeJob& command) {
   }
   emit(JobChanged{command.job, command.priority, command.time_limit, command.estimate,
                   command.class_id});
-  // The timer of the former limit finds that it does not hold any more.
+  // The timer of the former limit fires and finds that this limit no longer applies.
   if (command.time_limit && job.phase == JobPhase::kRunning) {
     timers_.insert({job.since + *command.time_limit, command.job});
   }

@@ -1,11 +1,11 @@
 // control/core.hpp - the one deterministic machine that runs jobs: inputs in, events and actions
 // out.
 //
-// Used by the daemon with a real clock and a durable log, by the twin with virtual ones. handle()
-// decides, applies what it decided at once, and returns it; the host makes the events durable, then
-// carries out the actions and sends the answer. Two cores with one setup and the same inputs give
-// the same events. What is not in State (who was asked for which plan, timers) follows from it and
-// from the inputs.
+// Used by the daemon with a real clock and a durable log, by the twin with a virtual clock and log.
+// handle() decides, applies the decisions at once, and returns them; the host makes the events
+// durable, then carries out the actions and sends the answer. Two cores with the same setup and
+// inputs produce the same events. Whatever is not in State (requested plans, timers) follows from
+// it and from the inputs.
 // One thread. Cost: that of the events, and of a pass on a Tick when something changed.
 #pragma once
 
@@ -35,22 +35,23 @@ class Core {
  public:
   explicit Core(const ControlSetup& setup);
 
-  /// Valid until the next input. Precondition: `input.at` is not before that of the input before.
+  /// Returns what follows from an input; valid until the next one. Precondition: `input.at` is not
+  /// before that of the previous input.
   const Outcome& handle(const Input& input);
 
-  /// Begins where a snapshot stands (control/snapshot.hpp), for a core that is new. After an error
-  /// it is of no use. Events of the log after it may follow; then call resume().
+  /// Loads a snapshot (control/snapshot.hpp) into a new core. After an error the core is unusable.
+  /// Events of the log after the snapshot may follow; then call resume().
   [[nodiscard]] Status restore(std::string_view snapshot);
-  /// Applies an event of a log; for a core that has handled nothing yet. After the last one call
+  /// Applies an event of a log, in a core that has handled no input yet. After the last event call
   /// resume().
   void replay(Instant at, const Event& event) { state_.apply(at, event); }
   void resume();
 
   [[nodiscard]] const State& state() const { return state_; }
-  /// What a full pass beside the core rests on.
+  /// Returns the state as a full pass beside the core needs it.
   [[nodiscard]] std::unique_ptr<const HeldSituation> hold(Instant now);
 
-  /// When it wants a Tick though nothing else happens; none: never.
+  /// When the core needs a Tick even if nothing else happens; none: never.
   [[nodiscard]] Instant wake() const;
 
   struct PassCounts {
@@ -60,11 +61,11 @@ class Core {
     std::uint64_t placements = 0;
   };
   [[nodiscard]] const PassCounts& passes() const { return passes_; }
-  /// Whether a job waits by choice until a certain time, as of the last pass of the core's own.
+  /// Whether a job waits by choice until a certain time, according to the core's own last pass.
   [[nodiscard]] bool waits_by_choice() const { return wake_asked_ != Instant::max(); }
-  /// Why a job still waits, as the last pass saw it.
+  /// Why each waiting job still waits, according to the last pass.
   [[nodiscard]] std::span<const StillWaits> still_waiting() const { return last_.waiting; }
-  /// What the last pass decided, with the prices and gains that events do not keep.
+  /// The decisions of the last pass, with the prices and gains that events do not keep.
   [[nodiscard]] std::span<const Decision> decisions() const { return last_.decisions; }
 
  private:
@@ -97,7 +98,7 @@ class Core {
   void on(const PlanReady& ready);
 
   void emit(Event event);
-  /// Of an event that a pass which holds does not feel.
+  /// Emits an event that leaves the cached pass result valid.
   void emit_unfelt(Event event);
   void act(const Action& action) { outcome_.actions.push_back(action); }
   void refuse(std::string why);
@@ -138,13 +139,13 @@ class Core {
   [[nodiscard]] bool replace_part(JobId id, NodeId node);
   [[nodiscard]] std::optional<ResizeJob> resized(JobId id, PlacedGang gang) const;
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
-  /// How a restart in place comes about: what the nodes' memory held is gone after a wait.
+  /// How a job restarts in place: after a wait, what the nodes held in memory is gone.
   enum class Restart { kAtOnce, kAfterWait };
   [[nodiscard]] bool restart_in_place(JobId id, Restart restart);
   void restart_waiting();
   void recall_places();
   [[nodiscard]] bool start_on(StartJob start, std::optional<RestartKind> in_place);
-  /// Who else is in a gang, and when it is expected to be done.
+  /// The other nodes of a gang, and when the job is expected to end.
   struct Beside {
     std::span<const NodeId> used;
     Instant end;
@@ -166,11 +167,11 @@ class Core {
   // Passes (core_passes.cpp).
   [[nodiscard]] bool changed() const;
   [[nodiscard]] bool every_pass_full() const;
-  /// When a full pass is due; max: not as things are.
+  /// Returns when a full pass is due; max: none is due as things are.
   [[nodiscard]] Instant next_full() const;
   [[nodiscard]] Instant next_pass() const;
   void run_pass();
-  /// Decisions of a pass over the state as it was then.
+  /// Carries out the decisions of a pass over the state as it was at `looked_at`.
   void carry_out(PassResult& result, Instant looked_at);
   [[nodiscard]] bool beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
                                   std::span<const PlacedGang> instead_of) const;
@@ -187,10 +188,10 @@ class Core {
 
   struct Timer {
     Instant at;
-    JobId job;  ///< none: maintenance, or only a tick
+    JobId job;  ///< none: a maintenance window, or only a tick
     friend auto operator<=>(const Timer&, const Timer&) = default;
   };
-  /// What the last pass had seen.
+  /// The state's counters at the last pass.
   struct Seen {
     Changes changes;
     std::uint64_t queued = 0;
@@ -204,17 +205,17 @@ class Core {
   std::string request_id_;
   std::set<Timer> timers_;
   std::set<PlanKey> plans_asked_;
-  std::set<NodeId> emptying_;  ///< draining or quarantined, with work still on them
+  std::set<NodeId> emptying_;  ///< draining or quarantined nodes that still have jobs
   /// The last place of each job that stops or waits after an infrastructure fault; the job restarts
   /// there if it can.
   std::map<JobId, std::vector<PlacedGang>> places_;
-  PassResult last_;  ///< of the last pass
+  PassResult last_;  ///< result of the last pass
   Seen seen_;
-  Changes seen_full_;         ///< by the last full pass
-  std::uint64_t queued_ = 0;  ///< jobs that entered the queue
-  Instant held_until_;        ///< PassResult::holds_until of the last pass of the core's own
-  Instant wake_asked_ = Instant::max();  ///< PassResult::wake of the same
-  std::uint64_t held_version_ = 0;       ///< of the state, as far as that goes
+  Changes seen_full_;                    ///< counters at the last full pass
+  std::uint64_t queued_ = 0;             ///< jobs that entered the queue
+  Instant held_until_;                   ///< PassResult::holds_until of the core's own last pass
+  Instant wake_asked_ = Instant::max();  ///< PassResult::wake of the core's own last pass
+  std::uint64_t held_version_ = 0;       ///< version of the state for which held_until_ is valid
   std::optional<Instant> last_pass_;
   std::optional<Instant> last_full_;
   bool first_pass_ = true;
@@ -222,12 +223,12 @@ class Core {
   PassCounts passes_;
 };
 
-/// How a job ended that another one waits for in vain, after "which has ".
+/// Returns how a job ended that another one waits for in vain; the text goes after "which has ".
 [[nodiscard]] std::string_view unmet_text(JobPhase phase);
 
-/// A full pass beside the core, on the state as it is: what the host answers RunFullPass with.
+/// Makes a full pass beside the core, on the present state: the host's reply to RunFullPass.
 [[nodiscard]] Proposal full_pass(const State& state, Scheduler& scheduler, Instant now);
-/// The same on a state as it was; in any thread, with a scheduler that no other uses.
+/// Makes a full pass on a held state; in any thread, with a scheduler that no other thread uses.
 [[nodiscard]] Proposal full_pass(const HeldSituation& held, Scheduler& scheduler);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// Holds, requeues and changes of jobs, what they wait for, and the history of their attempts.
+// Holds, requeues and changes of jobs, their dependencies, and the history of their attempts.
 #include <gtest/gtest.h>
 
 #include "control/scripted_cluster_test.hpp"
@@ -10,7 +10,7 @@ Duration minutes(std::int64_t n) { return Duration::minutes(n); }
 
 class CoreChanges : public ::testing::Test {
  protected:
-  /// A job with a spec, whose attempts are kept.
+  /// Submits a job with a spec, whose attempts are kept.
   JobId submit(Submission submission) {
     cluster_.send(SubmitJob{std::move(submission), "spec"});
     cluster_.tick();
@@ -21,7 +21,7 @@ class CoreChanges : public ::testing::Test {
     cluster_.up(id);
     return id;
   }
-  /// Why a command was refused; empty: it was not.
+  /// Returns why a command was refused; empty: it was accepted.
   std::string refusal(InputKind what) {
     const Status status = cluster_.send(std::move(what)).answer.status;
     return status ? std::string() : status.error().message;

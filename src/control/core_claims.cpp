@@ -1,11 +1,12 @@
-// Claims of jobs against their nodes. Any program can make one, so that it costs at most one node.
+// Claims of jobs against their nodes. Any program can make a claim, so a claim may cost at most one
+// node.
 //
 // 1. A job is believed against one node, ever; when it accuses another one, the program is at
-//    fault, and a node that it had accused before is let go unless its own checks failed.
-// 2. One node of the claims of a tenant of the top level, with all tenants below it, is out of
-//    service at a time, and no more once `claims_cleared` of them passed their burn-in within
-//    `claim_window`. Beyond that a first claim of a job only excuses the job.
-// 3. What a program wrote before it ended excuses a job once within `claim_window`.
+//    fault, and a node that it had accused before returns to service unless its own checks failed.
+// 2. For each top-level tenant, with all tenants below it, claims take at most one node out of
+//    service at a time, and none once `claims_cleared` of their nodes passed burn-in within
+//    `claim_window`. Beyond that the first claim of a job only excuses the job.
+// 3. Text that a program wrote before it ended excuses a job once within `claim_window`.
 // A claim that the node's own checks confirmed does not count.
 #include <fmt/format.h>
 
@@ -16,8 +17,8 @@
 namespace orrery {
 namespace {
 
-/// The tenant of the top level that it belongs to, or the root itself. Tenants below it are as many
-/// as their owner makes. O(depth).
+/// Returns the top-level tenant above `tenant`, or the root itself. A top-level tenant may create
+/// any number of tenants below it. O(depth).
 TenantId top_level(const TenantTree& tenants, TenantId tenant) {
   while (tenant != TenantTree::root() && tenants.parent(tenant) != TenantTree::root()) {
     tenant = tenants.parent(tenant);
@@ -47,7 +48,7 @@ void Core::hear_claim(const NodeFault& seen) {
   settle_nodes();
 }
 
-/// What follows from a claim of which at most `claim.verdict` does.
+/// Returns the verdict on a claim, at most as severe as `claim.verdict`, and emits it.
 ClaimVerdict Core::judge(const NodeAccused& claim) {
   const auto claims = state_.claims();
   const auto before = std::find_if(claims.begin(), claims.end(), [&](const Claim& each) {
@@ -74,7 +75,7 @@ ClaimVerdict Core::judge(const NodeAccused& claim) {
   return judged.verdict;
 }
 
-/// Whether the job has had what a claim can bring.
+/// Whether the job has already used up the effect of a claim.
 bool Core::used_up(const NodeAccused& claim) const {
   const auto claims = state_.claims();
   return std::any_of(claims.begin(), claims.end(), [&](const Claim& each) {
@@ -106,7 +107,7 @@ bool Core::may_suspect(JobId id, NodeId node) const {
   return cleared < timing.claims_cleared;
 }
 
-/// Nodes that are out of service by the word of a job alone take work again.
+/// Returns nodes to service that are out of service only because of a job's claim.
 void Core::clear_suspicions(JobId id) {
   std::vector<NodeId> nodes;
   for (const Claim& each : state_.claims()) {
@@ -115,7 +116,8 @@ void Core::clear_suspicions(JobId id) {
   for (const NodeId node : nodes) let_go(node);
 }
 
-/// An end that the program lays at its machine is one of the machine, or its own.
+/// Turns an end that the program attributes to its machine into an end of the machine or of the
+/// program.
 RanksEnded Core::judged(const RanksEnded& seen) {
   RanksEnded end = seen;
   if (end.kind != ExitKind::kClaim) return end;

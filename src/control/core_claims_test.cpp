@@ -1,4 +1,4 @@
-// control/core_claims_test.cpp - what a job can do to a fleet by accusing its nodes.
+// control/core_claims_test.cpp - how far a job can affect a fleet by accusing its nodes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ class CoreClaimsTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kNodes = 4;
 
-  /// What the agent of a job's first node tells when a rank there writes `wrong`.
+  /// Reports what the agent of a job's first node sends when a rank there writes `wrong`.
   void accuse(JobId id) {
     const NodeFault claim{.node = cluster_.nodes(id).front(),
                           .layer = FaultLayer::kAccelerator,
@@ -24,7 +24,7 @@ class CoreClaimsTest : public testing::Test {
                           .attempt = cluster_.job(id).attempt};
     cluster_.send(claim);
   }
-  /// And when that rank ends.
+  /// Reports the end of that rank.
   void end(JobId id, std::uint32_t attempt, NodeId node) {
     cluster_.send(RanksEnded{id,
                              attempt,
@@ -33,7 +33,7 @@ class CoreClaimsTest : public testing::Test {
                              {},
                              true});
   }
-  /// One attempt of a job that accuses its node, from its start to its end.
+  /// Lets one attempt of a job accuse its node and end.
   void lie(JobId id) {
     const std::uint32_t attempt = cluster_.job(id).attempt;
     const NodeId node = cluster_.nodes(id).front();
@@ -48,7 +48,7 @@ class CoreClaimsTest : public testing::Test {
     }
     return nodes;
   }
-  /// Time passes until the job is up again, or has ended.
+  /// Advances time until the job is up again, or has ended.
   void run_again(JobId id) {
     for (int i = 0; i < 100 && cluster_.phase(id) != JobPhase::kStarting; ++i) {
       if (ended(cluster_.phase(id))) return;
@@ -70,7 +70,7 @@ TEST_F(CoreClaimsTest, ATrueOneTakesItsNodeOutAndTheJobStartsElsewhere) {
   EXPECT_EQ(cluster_.job(id).usage.faults, 1u);
   run_again(id);
   EXPECT_NE(cluster_.nodes(id).front(), node);
-  // The burn-in fails: it stays out, and the job has not used up its word.
+  // The burn-in fails: the node stays out, and the job may still make claims.
   cluster_.send(NodeFault{node, FaultLayer::kHost, "the burn-in failed", true, false});
   EXPECT_EQ(cluster_.state().claims().front().verdict, ClaimVerdict::kConfirmed);
   EXPECT_EQ(cluster_.state().node(node).out_why, "the burn-in failed");
@@ -101,7 +101,7 @@ TEST_F(CoreClaimsTest, OfOneJobCostOneNodeAndFromTheSecondOnItsRestarts) {
 TEST_F(CoreClaimsTest, OfOneAttemptCountOnceInWhateverOrderTheyCome) {
   const JobId id = cluster_.run(cluster_.job(8));
   const NodeId node = cluster_.nodes(id).front();
-  end(id, 1, node);  // before the agent's word
+  end(id, 1, node);  // before the agent's report
   EXPECT_EQ(cluster_.job(id).usage.faults, 1u);
   EXPECT_TRUE(out().empty());
   const NodeFault late{node, FaultLayer::kAccelerator, "wrong", true, false, id, 1};

@@ -1,4 +1,4 @@
-// The life of jobs: released, started, up, stopping, gone, ended or queued again.
+// The life of jobs: release, start, running, stop, devices freed, end or requeue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kNothingLeft = "nothing of it is left there";
 
-/// A job whose parts all left: on no node anything of it is left.
+/// Whether no node has ranks of the job any more.
 bool holds_nothing(const RunningJob& run) {
   return std::all_of(run.gangs.begin(), run.gangs.end(),
                      [](const PlacedGang& gang) { return gang.allocation.ranks.empty(); });
@@ -56,10 +56,10 @@ void Core::release_of(ArrayId array) {
   for (const JobId id : state_.held_of(array)) release_if_due(id);
 }
 
-// --- What executors say: it may be late, said twice, or wrong
+// --- Reports of executors: they may be late, repeated, or wrong
 // -------------------------------------
 
-// Why nothing can follow from what is said of an attempt; empty: something can.
+// Returns why a report about an attempt has no effect; empty: it may have one.
 std::string Core::contradiction(JobId id, std::uint32_t attempt) const {
   if (!state_.has(id)) return "no such job";
   const Job& job = state_.job(id);
@@ -67,7 +67,8 @@ std::string Core::contradiction(JobId id, std::uint32_t attempt) const {
   return fmt::format("attempt {} of job {} never began", attempt, id.value());
 }
 
-// What was safe stays so unless it is said to be lost; what cannot be is not heeded.
+// Returns the reported progress unless it is impossible. Safe work stays safe unless the report
+// says that it was lost.
 Progress Core::believed(const Job& job, const Progress& told) {
   const bool possible = told.done >= 0 && told.done <= 1 && told.lost >= Duration() &&
                         told.saving >= Duration() && told.undetected >= Duration();
@@ -86,7 +87,7 @@ void Core::on(const RanksUp& seen) {
     return refuse("these ranks are not awaited");
   }
   emit(JobRunning{seen.job, seen.source});
-  // Of the attempt, whatever epochs follow.
+  // The time limit is that of the attempt, for all its epochs.
   const std::optional<Duration> limit = state_.running(seen.job).request->time_limit;
   if (limit && seen.epoch == 0) timers_.insert({now_ + *limit, seen.job});
 }
@@ -108,7 +109,7 @@ void Core::on(const RanksEnded& told) {
     emit(JobStopping{seen.job, reason, JobId(), seen.blame, progress, seen.exit});
   }
   if (!seen.gone) return;
-  // Of an attempt that was given up, too: it may have left ghosts.
+  // The attempt may be one that was given up: it may have left ghosts.
   DevicesFreed freed{.job = seen.job, .attempt = seen.attempt};
   if (present) freed.progress = progress;
   if (!free_devices(std::move(freed))) refuse(kNothingLeft);
@@ -136,7 +137,7 @@ void Core::finish_if_gone(JobId id) {
   const Job& job = state_.job(id);
   if (job.phase != JobPhase::kStopping) return;
   const RunningJob& run = state_.running(id);
-  // Its effects are fenced, or nobody wants it back.
+  // A fence protects the job's effects, or the job is cancelled.
   const bool let_go = job.submission->restart == RestartPolicy::kAtOnce || job.cancel ||
                       job.stop == StopReason::kCancelled;
   const bool over = job.stop == StopReason::kFinished || job.stop == StopReason::kTimeLimit ||
@@ -144,7 +145,7 @@ void Core::finish_if_gone(JobId id) {
   if (job.leaving > 0 && !let_go && !over) return;  // an earlier epoch may still run
   bool done = holds_nothing(run);
   if (!done) {
-    // What is left lies on lost nodes.
+    // The rest of the job is on lost nodes.
     const std::vector<NodeId> nodes = nodes_of(run);
     done = let_go && std::all_of(nodes.begin(), nodes.end(), [&](NodeId node) {
              return state_.node(node).health == NodeHealth::kLost;
@@ -217,7 +218,8 @@ void Core::requeue(JobId id, const Progress& progress, Instant not_before) {
   if (not_before > now_) release_of(array);
 }
 
-// Those that waited for it go on, or end with it: a chain of any length, so without recursion.
+// Jobs that waited for the ended job are released, or end as well: a chain of any length, so this
+// does not recurse.
 void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) {
   struct Ended {
     JobId job;
@@ -270,7 +272,7 @@ Duration Core::checkpoint_interval(const Job& job, const StartJob& start) const 
   return best ? Duration::from_seconds(best->value()) : request.checkpoint_interval;
 }
 
-// Precondition: misfit() found nothing against it.
+// Precondition: misfit() found no objection.
 void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
   const Job& job = state_.job(start.job);
   bool compile = false;
@@ -290,7 +292,7 @@ void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
   if (state_.policy().choice == OptionChoice::kFirst) ask_plans(start);
 }
 
-// The power of a job follows from its plan, however its place was chosen.
+// Requests plans wherever the job was placed: its power follows from its plan.
 void Core::ask_plans(const StartJob& start) {
   if (!state_.setup().plans) return;
   const JobRequest& request = state_.job(start.job).submission->request;

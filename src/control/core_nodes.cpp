@@ -1,4 +1,4 @@
-// The life of nodes, and what becomes of the jobs on them.
+// The life of nodes, and its effects on the jobs that run on them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 namespace orrery {
 namespace {
 
-/// How far from a lost node another is looked for.
+/// The maximum distance between a lost node and its replacement.
 constexpr std::uint32_t kReach = 512;
 
 std::uint32_t distance(NodeId a, NodeId b) {
   return a.value() > b.value() ? a.value() - b.value() : b.value() - a.value();
 }
 
-/// Whether others have left a node, or are leaving it, for a job that starts there once they have.
+/// Whether a node is kept for a job that starts there as soon as other jobs have left it.
 bool is_kept(const State& state, NodeId node, Instant now) {
   return std::any_of(state.slots().begin(), state.slots().end(), [&](const Reservation& slot) {
     if (slot.start > now) return false;
@@ -32,8 +32,8 @@ bool is_kept(const State& state, NodeId node, Instant now) {
   });
 }
 
-/// Whether a window that is not over begins before `end` and names a node: nobody comes to it who
-/// would not be done by then.
+/// Whether a maintenance window that is not over begins before `end` and names a node: no job that
+/// ends later may start there.
 bool closes(const State& state, NodeId node, Instant end) {
   const auto& windows = state.maintenance();
   return std::any_of(windows.begin(), windows.end(), [&](const auto& entry) {
@@ -47,8 +47,8 @@ std::string reason_of(const Maintenance& plan) {
   return plan.why.empty() ? "maintenance" : "maintenance: " + plan.why;
 }
 
-/// Whether a gang of that request may have another node in the place of a lost one: what it asked
-/// of its place must still be so. A rule that needs the whole gang to be looked at says no.
+/// Whether another node may replace a lost one in a gang of that request: the placement rules must
+/// still hold. Returns false for a rule that depends on the whole gang.
 bool may_replace(const Topology& topology, const GangRequest& gang, NodeId lost, NodeId other) {
   const NodePlace& from = topology.place(lost);
   const NodePlace& to = topology.place(other);
@@ -77,7 +77,8 @@ bool may_replace(const Topology& topology, const GangRequest& gang, NodeId lost,
   return false;
 }
 
-/// The first `devices` of a gang's, in the order of nodes, without those of one node.
+/// Returns the first `devices` devices of an allocation, in the order of nodes, without those of
+/// one node.
 Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices) {
   Allocation part;
   part.share = of.share;
@@ -95,7 +96,7 @@ Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices
   return part;
 }
 
-/// Where the one gang of a job last was, as its record has it; nothing of other jobs.
+/// Returns the last place of a job with one gang, from its record; none for other jobs.
 std::optional<PlacedGang> last_place(const Job& job, const Topology& topology) {
   const std::vector<RoleRequest>& roles = job.submission->request.roles;
   if (job.placed.size() != 1 || roles.size() != 1 || job.placed.front().empty()) return {};
@@ -130,7 +131,7 @@ void Core::on(const DrainNode& command) {
   drain(command, DrainedBy::kOperator);
 }
 
-// The node is drained already: a new reason takes the place of the old one, and `at_once` evicts.
+// Drains a drained node again: a new reason replaces the old one, and `at_once` evicts.
 void Core::drain_further(const DrainNode& command) {
   const NodeRecord& record = state_.node(command.node);
   if (!command.why.empty() && command.why != record.drain_why) {
@@ -148,7 +149,7 @@ void Core::drain(const DrainNode& command, DrainedBy by) {
   settle_nodes();
 }
 
-/// Jobs on a node that is drained stop, to be queued again.
+/// Stops the jobs on a drained node; they are queued again.
 void Core::evict(NodeId node) {
   for (const JobId id : state_.jobs_on(node)) {
     const JobPhase phase = state_.job(id).phase;
@@ -157,7 +158,7 @@ void Core::evict(NodeId node) {
   }
 }
 
-// Windows that are over are taken out.
+// Closes windows that are over.
 void Core::keep_maintenance() {
   const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
   for (const auto& [window, plan] : windows) {
@@ -173,7 +174,8 @@ void Core::keep_maintenance() {
   }
 }
 
-// Its nodes take work again, unless another window, their operator or a fault keeps them out.
+// The window's nodes take work again, unless another window, an operator's drain or a fault
+// prevents it.
 void Core::close_window(std::uint32_t window, const Maintenance& plan) {
   emit(MaintenanceSet{window, {}, plan.from, plan.to, {}});
   for (const NodeId node : plan.nodes) {
@@ -184,7 +186,7 @@ void Core::close_window(std::uint32_t window, const Maintenance& plan) {
   }
 }
 
-// Of those to come, too.
+// Removes a node from all windows, including future ones.
 void Core::leave_windows(NodeId node) {
   const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
   for (const auto& [window, plan] : windows) {
@@ -195,7 +197,7 @@ void Core::leave_windows(NodeId node) {
   }
 }
 
-// A node that is out for another reason, too, stays out for that one.
+// A node that is also out of service for another reason stays out.
 void Core::end_drain(NodeId node) {
   const NodeHealth health = state_.node(node).health;
   emit(NodeChanged{node, NodeHealth::kReady, {}});
@@ -206,7 +208,7 @@ void Core::end_drain(NodeId node) {
   }
 }
 
-// It works again; whether it takes work is for whoever drains it.
+// The node works again; it takes work unless it is still drained or in a window.
 void Core::come_back(NodeId node) {
   if (state_.node(node).health != NodeHealth::kJoining) {
     emit(NodeChanged{node, NodeHealth::kJoining, {}});
@@ -310,7 +312,7 @@ void Core::on(const NodeRepaired& seen) {
   let_go(seen.node);
 }
 
-/// Out of quarantine or repair.
+/// Returns a node from quarantine or repair.
 void Core::let_go(NodeId node) {
   emptying_.erase(node);
   come_back(node);
@@ -328,10 +330,10 @@ void Core::lose_part(JobId id, NodeId node, const Blame& blame) {
   if (job.phase == JobPhase::kStopping) return finish_if_gone(id);
   if (replace_part(id, node) || shrink_away(id, node)) return;
   stop(id, StopReason::kInfra, blame);
-  finish_if_gone(id);  // of a job that had no other node nothing more may be heard
+  finish_if_gone(id);  // if the job had no other node, no further report may arrive
 }
 
-// Whether its ranks go on when some of them are lost, and take others in.
+// Whether a job can be resized while running: its ranks survive the loss of some and accept others.
 bool Core::bends(JobId id) const {
   const RunningJob& run = state_.running(id);
   if (run.gangs.size() != 1 || !state_.job(id).up) return false;
@@ -339,7 +341,7 @@ bool Core::bends(JobId id) const {
   return run.request->roles[gang.role].elastic() && gang.allocation.share >= kWholeDevice;
 }
 
-// An elastic gang goes on with what is left of it while another node takes the lost one's place.
+// Continues an elastic gang with its remaining nodes while another node replaces the lost one.
 bool Core::replace_part(JobId id, NodeId node) {
   if (!bends(id)) return false;
   const RunningJob& run = state_.running(id);
@@ -357,7 +359,7 @@ bool Core::replace_part(JobId id, NodeId node) {
   std::sort(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
             [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
   const bool spare = state_.node(*other).spare;
-  if (spare) emit(SpareSet{*other, false});  // no job fits on a spare
+  if (spare) emit(SpareSet{*other, false});  // no job is placed on a spare
   const std::optional<ResizeJob> whole = resized(id, std::move(gang));
   if (!whole || !misfit(*whole).empty()) {
     if (spare) emit(SpareSet{*other, true});
@@ -368,7 +370,7 @@ bool Core::replace_part(JobId id, NodeId node) {
   return true;
 }
 
-// The same job as another gang; nothing where no terms are to be had for it.
+// Returns the job's resize to another gang; none if no terms can be computed for it.
 std::optional<ResizeJob> Core::resized(JobId id, PlacedGang gang) const {
   const Situation s = state_.situation(now_);
   const WaitingJob rest = as_waiting(state_.running(id), now_);
@@ -377,7 +379,7 @@ std::optional<ResizeJob> Core::resized(JobId id, PlacedGang gang) const {
   return ResizeJob{.job = id, .gangs = {std::move(gang)}, .terms = {*terms}};
 }
 
-// An elastic gang goes on with what is left of it, by its largest size that this holds.
+// Continues an elastic gang at the largest of its sizes that fits on its remaining nodes.
 bool Core::shrink_away(JobId id, NodeId node) {
   if (!bends(id)) return false;
   const RunningJob& run = state_.running(id);
@@ -397,8 +399,8 @@ bool Core::shrink_away(JobId id, NodeId node) {
   return false;
 }
 
-// Jobs that found no node in the place of a lost one, by priority: they may have the spares, and
-// what was repaired before a pass gives it to others.
+// Restarts jobs that found no replacement for a lost node, by priority: they may take spares, and
+// repaired nodes before a pass gives these to other jobs.
 void Core::restart_waiting() {
   std::vector<JobId> jobs;
   for (const auto& [id, place] : places_) {
@@ -410,8 +412,7 @@ void Core::restart_waiting() {
   for (const JobId id : jobs) (void)restart_in_place(id, Restart::kAfterWait);
 }
 
-// The state that a restarted core begins with has no `places_`; this fills them from the records of
-// the jobs.
+// A restarted core begins without `places_`; this fills them from the records of the jobs.
 void Core::recall_places() {
   for (const Job& job : state_.all_jobs()) {
     if (ended(job.phase) || job.attempt == 0 || job.stop != StopReason::kInfra) continue;
@@ -421,9 +422,9 @@ void Core::recall_places() {
   }
 }
 
-// A job that lost a node to a fault goes on where it was, others in the place of nodes that are
-// not there any more. When none are found it waits, to be tried again whenever nodes come free,
-// unless a pass starts it elsewhere.
+// Restarts a job that lost a node to a fault where it was, with other nodes in place of the missing
+// ones. If there are none the job waits, and is tried again whenever nodes become free, unless a
+// pass starts it elsewhere.
 bool Core::restart_in_place(JobId id, Restart restart) {
   const auto place = places_.find(id);
   if (place == places_.end() || state_.job(id).phase != JobPhase::kQueued) return false;
@@ -460,7 +461,7 @@ bool Core::restart_in_place(JobId id, Restart restart) {
   for (const auto& [lost, other] : replaced) {
     if (!state_.node(other).spare) continue;
     spares.emplace_back(lost, other);
-    emit(SpareSet{other, false});  // no job fits on a spare
+    emit(SpareSet{other, false});  // no job is placed on a spare
   }
   std::optional<RestartKind> kind;
   if (restart == Restart::kAtOnce) {
@@ -475,7 +476,7 @@ bool Core::restart_in_place(JobId id, Restart restart) {
   return true;
 }
 
-// False: there are no terms for these gangs, or they do not fit, or a node closes before the end.
+// Returns false if these gangs have no terms or do not fit, or if a node closes before the end.
 bool Core::start_on(StartJob start, std::optional<RestartKind> in_place) {
   const JobId id = start.job;
   const Job& job = state_.job(id);
@@ -501,8 +502,8 @@ bool Core::start_on(StartJob start, std::optional<RestartKind> in_place) {
   return true;
 }
 
-// The nearest spare of the type, else the nearest node with all those devices free; none that
-// closes before the end.
+// Returns the nearest spare of the type, else the nearest node where all those devices are free;
+// never a node that closes before the end.
 std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangRequest& gang,
                                        const Beside& beside) const {
   const Topology& topology = *state_.setup().topology;
@@ -532,7 +533,7 @@ std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangReques
   return best;
 }
 
-// Nothing of any attempt runs on a node any more: it booted anew, or somebody vouches for it.
+// No rank of any attempt runs on the node any more: it rebooted, or an operator guarantees it.
 void Core::ranks_gone_on(NodeId node) {
   std::vector<std::pair<JobId, std::uint32_t>> ghosts;
   for (const Ghost& ghost : state_.ghosts()) {
@@ -552,7 +553,7 @@ void Core::ranks_gone_on(NodeId node) {
   }
 }
 
-// Nodes that were to be emptied and are.
+// Settles draining and quarantined nodes that are now empty.
 void Core::settle_nodes() {
   const FleetView view = state_.fleet().view();
   for (auto it = emptying_.begin(); it != emptying_.end();) {
@@ -572,7 +573,8 @@ void Core::settle_nodes() {
   }
 }
 
-// More faults within the window than three deviations above what chance gives a node.
+// A lemon has more faults within the window than three standard deviations above the number
+// expected by chance.
 void Core::look_for_lemon(NodeId node) {
   const ControlTiming& timing = state_.setup().timing;
   const NodeRecord& record = state_.node(node);

@@ -52,7 +52,7 @@ TEST(CoreNodes, ThatAreDrainingAreEmptiedAtOnceWhenThatIsAskedLater) {
   EXPECT_TRUE(cluster.send(DrainNode{node, true, ""}).answer.status);
   EXPECT_EQ(cluster.phase(id), JobPhase::kStopping);
   EXPECT_EQ(cluster.job(id).stop, StopReason::kDrained);
-  // Asking once more, either way, changes nothing.
+  // A repeated drain, either way, changes nothing.
   cluster.send(DrainNode{node, true, ""});
   EXPECT_EQ(cluster.count<JobStopping>(), 0u);
   cluster.send(DrainNode{node, false, ""});
@@ -86,7 +86,7 @@ TEST(CoreNodes, AreEmptyInAMaintenanceWindowAndLeftAloneAfterIt) {
   cluster.wait(Duration::hours(2));
   EXPECT_EQ(cluster.health(node), NodeHealth::kReady);
   EXPECT_TRUE(cluster.state().maintenance().empty());
-  // What the operator does after it is no longer the window's business.
+  // An operator's drain during the window outlasts the window.
   cluster.send(DrainNode{node, false, "disk"});
   const Instant next = cluster.now() + Duration::hours(1);
   cluster.send(SetMaintenance{9, {NodeId(3)}, next, next + Duration::hours(1)});
@@ -148,7 +148,7 @@ TEST(CoreNodes, ThatAreLostDoNotHoldUpWhatMayStartAtOnce) {
   EXPECT_EQ(cluster.phase(id), JobPhase::kStarting);
   EXPECT_EQ(cluster.state().ghosts().size(), 1u);
   cluster.up(id);
-  // Of the old attempt nothing reaches the new one.
+  // Reports about the old attempt do not affect the new one.
   cluster.send(NodeFault{gone, FaultLayer::kHost, "no answer", false, true});
   EXPECT_EQ(cluster.phase(id), JobPhase::kRunning);
   cluster.send(RanksGone{id, 1, {gone}, std::nullopt});

@@ -1,4 +1,4 @@
-// When passes run, and what becomes of their decisions.
+// When passes run, and how their decisions are carried out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ DeviceUse cause_of(const Refusal& refusal, std::uint32_t free, std::uint32_t wan
   return DeviceUse::kOrder;
 }
 
-/// Whether an allocation can be taken from the fleet as it is.
+/// Whether an allocation can be taken from the fleet in its present state.
 bool there(const FleetView& view, const Allocation& allocation, double oversubscription) {
   const auto free = [&view](const NodeDevices& at) {
     return (view.node(at.node).free_mask & at.devices) == at.devices;
@@ -59,13 +59,13 @@ bool same(const Reservation& a, const Reservation& b) {
   return true;
 }
 
-/// Whether a running job has sizes or types to choose from.
+/// Whether a running job has several sizes or types to choose from.
 bool may_change(const RunningJob& job) {
   const auto several = [](const RoleRequest& role) { return role.options.size() > 1; };
   return std::any_of(job.request->roles.begin(), job.request->roles.end(), several);
 }
 
-/// Whether a round is due although no job waits: jobs take turns on the faster type, and one that
+/// Whether a round is due although no job waits: jobs take turns on the faster type, and a job that
 /// was too young to change at the last round may grow at the next.
 bool take_turns(const State& state) {
   const std::span<const RunningJob> running = state.running();
@@ -74,7 +74,7 @@ bool take_turns(const State& state) {
          std::any_of(running.begin(), running.end(), may_change);
 }
 
-/// Whether a job of a slot waits, or stops only to wait again.
+/// Whether the job of a slot waits, or stops only to wait again.
 bool will_wait(const Job& job) {
   if (job.phase == JobPhase::kQueued) return true;
   const bool over = job.stop == StopReason::kFinished || job.stop == StopReason::kTimeLimit ||
@@ -94,8 +94,8 @@ Proposal full_pass(const HeldSituation& held, Scheduler& scheduler) {
 
 std::unique_ptr<const HeldSituation> Core::hold(Instant now) { return state_.hold(now); }
 
-// Without anybody who waits there is nothing to decide, unless a power limit moved under those who
-// run. A link under them is a reason to move somebody, which only full passes do.
+// If no job waits there is nothing to decide, unless a power limit changed for running jobs. A
+// changed link is a reason to move running jobs, which only full passes do.
 bool Core::changed() const {
   const Changes& now = state_.changes();
   const Changes& seen = seen_.changes;
@@ -110,13 +110,13 @@ bool Core::every_pass_full() const {
   return wants_full(state_.policy()) && state_.policy().full_interval <= Seconds();
 }
 
-// The interval is waived while nothing runs: nobody could free anything.
+// The interval is waived while no job runs: no job could free anything.
 Instant Core::next_pass() const {
   if (!last_pass_ || state_.running().empty()) return now_;
   return *last_pass_ + span_of(state_.policy().pass_interval);
 }
 
-// Those who run may grow, move or go faster when something came free, though nobody waits.
+// Running jobs may grow, move or speed up when something became free, although no job waits.
 Instant Core::next_full() const {
   const Policy& policy = state_.policy();
   const Changes& now = state_.changes();
@@ -217,7 +217,7 @@ void Core::carry_out(PassResult& result, Instant looked_at) {
     }
   }
   // The proposal may be of an earlier state: it may keep slots for jobs that have started or ended
-  // since, and cannot tell whether a job that moves has been cancelled meanwhile.
+  // since, and does not know whether a job that moves has been cancelled meanwhile.
   std::erase_if(result.reservations, [this](const Reservation& slot) {
     return !state_.has(slot.job) || !will_wait(state_.job(slot.job));
   });
@@ -231,7 +231,8 @@ void Core::carry_out(PassResult& result, Instant looked_at) {
 
 namespace {
 
-/// Why gangs with these terms, one each, draw too much beside what is planned; empty: they do not.
+/// Returns why gangs with these terms, one each, draw too much beside the planned power; empty:
+/// they do not.
 std::string above_limit(PowerBudget budget, const PowerCaps& caps,
                         std::span<const PlacedGang> gangs, std::span<const GangTerms> terms) {
   for (std::size_t i = 0; i < gangs.size(); ++i) {
@@ -241,7 +242,7 @@ std::string above_limit(PowerBudget budget, const PowerCaps& caps,
   return {};
 }
 
-/// By type, what gangs of a job have more than others of it.
+/// Returns, by type, how many devices `gangs` have more than `instead_of`, gangs of the same job.
 std::map<FleetTypeId, std::int64_t> devices_more(const JobRequest& request,
                                                  std::span<const PlacedGang> gangs,
                                                  std::span<const PlacedGang> instead_of) {
@@ -259,7 +260,8 @@ std::map<FleetTypeId, std::int64_t> devices_more(const JobRequest& request,
 
 }  // namespace
 
-// Whether a tenant has no room for what gangs have more of a type than others of the same job.
+// Whether the quota of the job's tenant has no room for the devices that `gangs` have more than
+// `instead_of`.
 bool Core::beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
                         std::span<const PlacedGang> instead_of) const {
   if (state_.policy().quotas != Quotas::kHeld) return false;
@@ -270,8 +272,8 @@ bool Core::beyond_quota(const JobRequest& request, std::span<const PlacedGang> g
   });
 }
 
-// Whether a job that goes on with `left`, or not at all, loses for another's what its own tenants
-// are guaranteed. As far as rights go, what is stopping has left.
+// Whether a job that continues with `left`, or stops, would give devices that are guaranteed to its
+// own tenants to a job of another tenant. For guarantees, a stopping job counts as gone.
 bool Core::loses_guaranteed(JobId id, JobId in_favour_of, std::span<const PlacedGang> left) const {
   if (state_.policy().quotas != Quotas::kHeld || !state_.has(in_favour_of)) return false;
   const TenantId tenant = state_.job(id).tenant;
@@ -291,7 +293,7 @@ bool Core::loses_guaranteed(JobId id, JobId in_favour_of, std::span<const Placed
   });
 }
 
-// A gang has to run as it did when the pass looked, and its draw still has to fit.
+// The gang must still run as it did when the pass looked, and its draw must still fit.
 bool Core::may_set(const SetClock& clock, Instant looked_at) const {
   if (!state_.has(clock.job)) return false;
   const JobPhase phase = state_.job(clock.job).phase;
@@ -308,7 +310,7 @@ bool Core::may_set(const SetClock& clock, Instant looked_at) const {
   return above_limit(std::move(budget), *s.caps, {&gang, 1}, {&clock.terms, 1}).empty();
 }
 
-// Why a start no longer fits the present; empty: it does.
+// Returns why a start no longer fits the present; empty: it fits.
 std::string Core::misfit(const StartJob& start) const {
   if (!state_.has(start.job) || state_.job(start.job).phase != JobPhase::kQueued) {
     return "it does not wait any more";
@@ -365,7 +367,7 @@ std::string Core::misfit(const ResizeJob& resize) const {
   return above_limit(budget, *s.caps, resize.gangs, resize.terms);
 }
 
-// A new epoch on other devices.
+// Continues a job on other devices in a new epoch.
 void Core::go_on_as(const ResizeJob& resize) {
   const Job& job = state_.job(resize.job);
   const std::uint32_t epoch = job.epoch + 1;
@@ -386,7 +388,7 @@ void Core::preempt(const PreemptJob& preempt) {
        preempt.in_favour_of);
 }
 
-// Who should have shrunk in favour of another and cannot makes room altogether.
+// A job that should shrink in favour of another and cannot is preempted.
 void Core::resize(const ResizeJob& resize) {
   if (!state_.has(resize.job)) return;
   const std::string why = misfit(resize);
@@ -399,7 +401,7 @@ void Core::resize(const ResizeJob& resize) {
   }
 }
 
-// Idle devices of a type are laid at the first of the queue that wants the type.
+// The cause of a type's idle devices is that of the first waiting job that wants the type.
 void Core::note_idle(const PassResult& result) {
   const Topology& topology = *state_.setup().topology;
   std::vector<std::optional<DeviceUse>> causes(topology.type_count());

@@ -1,5 +1,5 @@
-// control/core_random_test.cpp - anything in any order: what comes too late,
-// twice or from nowhere must leave the state whole.
+// control/core_random_test.cpp - random inputs in any order: late, repeated or unfounded ones must
+// leave the state consistent.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// Inputs at random, valid and stale ones.
+/// Sends random inputs, valid and stale ones.
 class RandomOperator {
  public:
   RandomOperator(ScriptedCluster& cluster, std::uint64_t seed, Sharing sharing)
@@ -42,13 +42,13 @@ class RandomOperator {
     }
   }
 
-  /// What a scheduler keeps from pass to pass changes no decision.
+  /// Expects that a scheduler's caches from pass to pass change no decision.
   void expect_memory_changes_nothing() {
     const State& state = cluster_.state();
     const PassKind kind = one_of(4) ? PassKind::kFull : PassKind::kIncremental;
     const auto decided = [&](Scheduler& scheduler) {
       Proposal found{0, scheduler.decide(state.situation(cluster_.now()), state.policy(), kind)};
-      found.result.waiting.clear();  // why a job waits is told as of when it was refused
+      found.result.waiting.clear();  // the reason why a job waits is that of its last refusal
       return hash_of(found);
     };
     if (state.policy().name != policy_) remembers_.forget();
@@ -65,7 +65,7 @@ class RandomOperator {
   NodeId any_node() {
     return NodeId(static_cast<std::uint32_t>(rng_.below(cluster_.topology().node_count())));
   }
-  /// One that holds devices rather than one of the newest.
+  /// Returns a job that holds devices, more rarely one of the newest.
   JobId any_job() {
     const auto running = cluster_.state().running();
     if (!running.empty() && !one_of(5)) return running[rng_.below(running.size())].id;
@@ -130,7 +130,7 @@ class RandomOperator {
     }
   }
 
-  /// Whoever is old; those that have not ended stay.
+  /// Archives old jobs; those that have not ended stay.
   void archive() {
     const std::size_t jobs = cluster_.state().jobs();
     ArchiveJobs command;
@@ -141,7 +141,7 @@ class RandomOperator {
     }
   }
 
-  /// Whatever befell it: it is there again, empty.
+  /// Returns a node to service, empty, whatever happened to it.
   void mend(NodeId node) {
     cluster_.send(SetSpare{node, false});
     cluster_.send(NodeJoined{node, cluster_.state().node(node).boot + 1});
@@ -149,7 +149,7 @@ class RandomOperator {
     cluster_.send(ResumeNode{node});
   }
 
-  /// By a job that is there.
+  /// Makes a claim of a job on the node.
   void claim(NodeId node) {
     const std::vector<JobId> here = cluster_.state().jobs_on(node);
     if (here.empty()) return;
@@ -235,7 +235,8 @@ class RandomOperator {
     }
   }
 
-  /// What a pass beside the core found, some time ago; of what it held then it finds the same now.
+  /// Sends the result of an earlier full pass; a pass on the state held then must still find the
+  /// same.
   void propose() {
     if (held_ != nullptr) EXPECT_EQ(found_on_held(), found_);
     if (stale_) cluster_.send(*stale_);
@@ -282,7 +283,7 @@ class RandomOperator {
   Rng rng_;
   Sharing sharing_;
   Scheduler remembers_;
-  std::string policy_;  ///< of its last pass
+  std::string policy_;  ///< policy of its last pass
   std::optional<Proposal> stale_;
   std::unique_ptr<const HeldSituation> held_;
   std::uint64_t found_ = 0;
@@ -293,7 +294,7 @@ struct Kept {
   std::size_t events = 0;
 };
 
-/// The state as it was kept, and what happened since, make the present one.
+/// Expects that the kept state and the later events give the present state.
 void expect_goes_on(const ScriptedCluster& cluster, const Kept& kept) {
   State state(cluster.setup());
   const Status restored = restore(state, kept.snapshot);

@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-/// A job of 24 on nodes 0 to 2, node 3 a spare; node 1 and then what stands in for it are lost, so
-/// that the job waits and nothing is free but its own nodes 0 and 2.
+/// Returns a job of 24 devices on nodes 0 to 2, with node 3 a spare; node 1 and then its
+/// replacement are lost, so that the job waits and only its own nodes 0 and 2 are free.
 JobId waiting_to_restart(ScriptedCluster& cluster) {
   cluster.send(SetSpare{NodeId(3), true});
   const JobId id = cluster.send(SubmitJob{cluster.job(24), "kind: Train"}).answer.job;

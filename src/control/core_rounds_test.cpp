@@ -1,4 +1,4 @@
-// Policies in rounds under the core: when rounds are due, and what becomes of slots.
+// Policies in rounds under the core: when rounds are due, and what happens to slots.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Submission saving(const ScriptedCluster& cluster, std::uint32_t devices) {
   return job;
 }
 
-/// Jobs that start come up, those that stop leave, a minute at a time.
+/// Plays minutes: starting jobs come up, stopping jobs leave.
 void play(ScriptedCluster& cluster, int minutes) {
   for (int i = 0; i < minutes; ++i) {
     cluster.wait(Duration::minutes(1));

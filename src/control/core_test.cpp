@@ -35,7 +35,7 @@ TEST(CoreJobs, GoFromTheQueueToTheirEnd) {
 }
 
 // A node of 8 with 2 free, or three with 3 free each: the job at the head of the queue wants a
-// whole node, and the one behind it only 2.
+// whole node, and the next one only 2.
 TEST(CoreJobs, DevicesThatTheHeadOfTheQueueKeepsFromOthersAreIdleForTheOrder) {
   for (const std::uint32_t nodes : {1U, 3U}) {
     const std::string fleet = fmt::format(
@@ -100,8 +100,7 @@ TEST(CoreJobs, OfAProgramThatFailsAreStartedAgainLaterEachTimeAndThenNoMore) {
   EXPECT_EQ(cluster.job(id).blame.layer, FaultLayer::kProgram);
 }
 
-/// Two nodes, one of which says what was lost when it stopped; the other falls silent before it is
-/// gone.
+/// Two nodes: one reports what was lost when it stopped; the other falls silent before it is gone.
 TEST(CoreJobs, LoseWhatThoseSaidWhoSpokeBeforeTheOthersFellSilent) {
   for (const RestartPolicy restart : {RestartPolicy::kAtOnce, RestartPolicy::kWhenSafe}) {
     ScriptedCluster cluster;
@@ -265,7 +264,7 @@ TEST(CoreJobs, OfAnArrayRunSoManyAtATime) {
   EXPECT_EQ(cluster.state().active(ArrayId(0)), 2u);
   EXPECT_EQ(cluster.state().held_of(ArrayId(0)), (std::vector{ids[2], ids[3]}));
   cluster.up(ids[0]);
-  cluster.end(ids[0], ExitKind::kProgram);  // its place is another's while it backs off
+  cluster.end(ids[0], ExitKind::kProgram);  // another job takes its place while it backs off
   EXPECT_EQ(cluster.phase(ids[0]), JobPhase::kHeld);
   EXPECT_EQ(cluster.phase(ids[2]), JobPhase::kQueued);
   cluster.wait(seconds(60));
@@ -289,12 +288,12 @@ TEST(CoreCommands, ThatAreSentTwiceAreCarriedOutOnce) {
   EXPECT_EQ(cluster.state().jobs(), 1u);
   EXPECT_NE(cluster.submit(cluster.job(8), "b"), id);
   cluster.wait(Duration::hours(2));
-  (void)cluster.submit(cluster.job(8), "c");  // forgets the old ones
+  (void)cluster.submit(cluster.job(8), "c");  // drops the old requests
   EXPECT_EQ(cluster.state().answered("a"), std::nullopt);
   EXPECT_NE(cluster.submit(cluster.job(8), "a"), id);
 }
 
-// Executors may be late, say a thing twice, or be wrong.
+// Reports of executors may be late, repeated, or wrong.
 TEST(CoreObservations, WhatCannotBeIsRefusedWithAWordAndNothingComesOfIt) {
   ScriptedCluster cluster;
   const JobId id = cluster.run(cluster.job(8));
@@ -361,7 +360,7 @@ TEST(CoreCommands, SetTenantsWhileJobsRun) {
   EXPECT_EQ(cluster.phase(queued), JobPhase::kStarting);
 }
 
-// A full pass decided before the guarantee was there.
+// The full pass decided before the guarantee existed.
 TEST(CoreCommands, WhatIsGuaranteedByNowIsNotTakenAnyMore) {
   const std::string head = "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n";
   ScriptedOptions options;
@@ -437,7 +436,7 @@ TEST(CoreClocks, AFullPassSetsNoClockOfAnAttemptThatStartedAfterItLooked) {
   options.power = PowerLimits::kAsBuilt;
   ScriptedCluster cluster(options);
   const JobId before = cluster.run(cluster.job(8));
-  cluster.submit(cluster.job(32));  // waits, so that a full pass looks
+  cluster.submit(cluster.job(32));  // waits, so that a full pass runs
   cluster.tick();
   cluster.wait(Duration::minutes(1));
   Submission brief = cluster.job(8);
@@ -485,7 +484,7 @@ TEST(CoreUsage, OfThePastIsRememberedAndFades) {
   };
   EXPECT_NEAR(recent(), 8, 1e-9);
   cluster.wait(half);
-  (void)cluster.submit(cluster.job(8));  // now it is somebody's turn, and looked at
+  (void)cluster.submit(cluster.job(8));  // a job enters the queue, so usage is advanced
   EXPECT_NEAR(recent(), 4, 1e-9);
 }
 

@@ -1,4 +1,4 @@
-// control/decoder.cpp - every length against the bytes that are left.
+// control/decoder.cpp - checks every length against the bytes that are left.
 #include "control/decoder.hpp"
 
 #include <fmt/format.h>
@@ -64,7 +64,7 @@ std::uint8_t Decoder::no_choice(std::uint8_t value, std::uint8_t last) {
   return 0;
 }
 
-// No element is less than a byte.
+// An element has at least one byte.
 std::size_t Decoder::count(std::size_t) {
   const std::size_t begin = at_;
   const std::uint64_t value = varint();

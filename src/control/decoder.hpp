@@ -1,10 +1,10 @@
-// control/decoder.hpp - reads the primitives of a record (control/encoder.hpp) from bytes that may
-// be anything.
+// control/decoder.hpp - reads the primitives of a record (control/encoder.hpp) from untrusted
+// bytes.
 //
-// Used for one record. The first thing wrong is kept and ends the reading: everything after it is
-// read as nothing, so that whoever reads asks once, at the end. Nothing is allocated before the
-// bytes that fill it are known to be there. Only the encoding that an Encoder writes is taken: a
-// number in more bytes than it needs is an error.
+// Used for one record. The first error is kept and ends the reading: every later field is read as
+// zero or empty, so the caller checks once, at the end. Memory is allocated only for bytes that are
+// known to be there. Only the encoding that an Encoder writes is accepted: a number in more bytes
+// than it needs is an error.
 // Invariant: never reads outside the bytes. Cost: O(bytes).
 #pragma once
 
@@ -26,7 +26,7 @@ namespace orrery {
 inline constexpr std::size_t kTextMax = std::size_t{1} << 26;   ///< bytes of a text in a record
 inline constexpr std::size_t kCountMax = std::size_t{1} << 24;  ///< elements of a list in a record
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 struct DecodingFault {
   std::size_t offset = 0;
   std::string what;  ///< "expected .., found .."
@@ -34,19 +34,19 @@ struct DecodingFault {
 
 class Decoder : public FieldWalk<Decoder> {
  public:
-  /// What is borrowed outlives the decoder. `plans`: where entries of the plan table that records
-  /// leave out are asked for; none: they stay empty.
+  /// The bytes and `plans` outlive the decoder. `plans` supplies the plan entries that records
+  /// leave out; none: they stay empty.
   explicit Decoder(std::string_view bytes, const PlanSource* plans = nullptr)
       : bytes_(bytes), plans_(plans) {}
 
-  /// Of a snapshot (control/snapshot.cpp): what some of its fields are depends on it.
+  /// The form of a snapshot (control/snapshot.cpp), which decides about some of its fields.
   [[nodiscard]] std::uint32_t form() const { return form_; }
   void read_as(std::uint32_t form) { form_ = form; }
 
   [[nodiscard]] bool good() const { return wrong_.empty(); }
-  /// Bytes read.
+  /// The number of bytes read.
   [[nodiscard]] std::size_t offset() const { return at_; }
-  /// The first thing wrong, bytes that are left over included; none: all is well.
+  /// Returns the first error, including bytes that are left over; none: the record is good.
   [[nodiscard]] std::optional<DecodingFault> finish();
 
   std::uint64_t natural(std::uint64_t, std::uint64_t max) {
@@ -83,7 +83,7 @@ class Decoder : public FieldWalk<Decoder> {
 
  private:
   [[nodiscard]] std::size_t left() const { return bytes_.size() - at_; }
-  /// Once something was wrong nothing is left.
+  /// After an error no bytes are left.
   [[nodiscard]] bool has(std::size_t bytes) { return left() >= bytes || lacks(bytes); }
   bool lacks(std::size_t bytes);
   std::uint64_t long_natural(std::uint64_t max);

@@ -1,4 +1,4 @@
-// control/encoder.cpp - the buffer that grows.
+// control/encoder.cpp - grows the buffer of an encoder.
 #include "control/encoder.hpp"
 
 #include <algorithm>

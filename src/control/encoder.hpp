@@ -1,12 +1,13 @@
 // control/encoder.hpp - writes the primitives of a record at the end of a buffer.
 //
-// Kept by whoever writes records one after the other: the buffer's memory is used again. One
-// thread. Invariant: every value has one encoding, whatever wrote it. Cost: a nanosecond or two a
+// One encoder is kept for many records, so that the buffer's memory is reused. One thread.
+// Invariant: every value has one encoding, independent of the writer. Cost: 1 to 2 ns for a
 // primitive; no allocation once the buffer is as large as the largest record.
 //
-// Unsigned numbers are varints (7 bits a byte, the lowest first, the high bit: more follow), signed
-// ones zigzag (0, -1, 1, -2, ..) and then varints; real numbers are their 8 or 4 bytes, lowest
-// first; a choice is one byte; texts and lists are preceded by their number of bytes or elements.
+// Unsigned numbers are varints (7 bits a byte, lowest first; the high bit means that more bytes
+// follow). Signed numbers are zigzag (0, -1, 1, -2, ..) varints. Real numbers are their 8 or 4
+// bytes, lowest first. A choice is one byte. Texts and lists are preceded by their number of bytes
+// or elements.
 #pragma once
 
 #include <bit>
@@ -23,7 +24,7 @@ namespace orrery {
 
 class Encoder : public FieldWalk<Encoder> {
  public:
-  /// Adds fields, which stay as they are.
+  /// Adds fields without changing them.
   template <class... Fields>
   void operator()(const Fields&... fields) {
     FieldWalk<Encoder>::operator()(fields...);
@@ -76,14 +77,14 @@ class Encoder : public FieldWalk<Encoder> {
     raw(value);
   }
 
-  /// Bytes as they are, without their number.
+  /// Adds bytes without a length before them.
   void raw(std::string_view value) {
     if (value.empty()) return;
     std::memcpy(room(value.size()), value.data(), value.size());
     at_ += value.size();
   }
 
-  /// All bytes of an unsigned number, lowest first.
+  /// Adds all bytes of an unsigned number, lowest first.
   template <std::unsigned_integral Word>
   void fixed(Word value) {
     char* at = room(sizeof value);
@@ -91,7 +92,7 @@ class Encoder : public FieldWalk<Encoder> {
     at_ = at + sizeof value;
   }
 
-  /// Over bytes that are there. Precondition: at + sizeof value <= size().
+  /// Overwrites earlier bytes. Precondition: at + sizeof value <= size().
   template <std::unsigned_integral Word>
   void overwrite(std::size_t at, Word value) {
     store_little_endian(value, buffer_.get() + at);
@@ -100,7 +101,8 @@ class Encoder : public FieldWalk<Encoder> {
  private:
   static constexpr std::size_t kVarintMax = 10;
 
-  /// Where the next bytes go. Memory is doubled, so that a byte is moved twice on average at most.
+  /// Returns where the next bytes go. The buffer doubles, so a byte is moved at most twice on
+  /// average.
   char* room(std::size_t bytes) {
     if (static_cast<std::size_t>(end_ - at_) < bytes) [[unlikely]]
       grow(bytes);
@@ -109,8 +111,8 @@ class Encoder : public FieldWalk<Encoder> {
   void grow(std::size_t bytes);
 
   std::unique_ptr<char[]> buffer_;
-  char* at_ = nullptr;   ///< behind what is in it
-  char* end_ = nullptr;  ///< of it
+  char* at_ = nullptr;   ///< end of the content
+  char* end_ = nullptr;  ///< end of the buffer
 };
 
 }  // namespace orrery

@@ -1,8 +1,9 @@
 // control/event.hpp - everything that ever changes control's state.
 //
-// Decided by Core (control/core.hpp), applied by State, encoded by control/codec.hpp. An event
-// carries results (placements, terms, prices), never what would have to be computed again. Values.
-// The order of the alternatives is their type id in logs: new ones go to the end.
+// Events are decided by Core (control/core.hpp), applied by State and encoded by control/codec.hpp.
+// An event carries results (placements, terms, prices), never input for a computation to repeat.
+// Plain values. The position of an alternative in the variant is its type id in logs: new ones go
+// to the end.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +18,15 @@
 
 namespace orrery {
 
-/// What is so of an attempt is so of each epoch it ever has.
+/// Stands for all epochs of an attempt, past and future.
 inline constexpr std::uint32_t kEveryEpoch = ~std::uint32_t{0};
 
 struct JobSubmitted {
   JobId job;
   Submission submission;
-  std::string request_id;  ///< the client's; empty: none
-  std::string spec;        ///< as its owner wrote it, for whoever launches it; empty: nobody does
-  std::string submitter;   ///< name of the token's user; empty: a log of before it was kept
+  std::string request_id;  ///< id the client gave the request; empty: none
+  std::string spec;        ///< the owner's text, for the agent that launches it; empty: none does
+  std::string submitter;   ///< name of the token's user; empty: the log is older than this field
   std::string run_as;      ///< POSIX user of its ranks; empty: the agent's own
 };
 
@@ -34,36 +35,36 @@ struct JobReleased {
   JobId job;
 };
 
-/// queued -> starting, with devices.
+/// queued -> starting: the job gets devices.
 struct JobStarted {
   JobId job;
   std::uint32_t attempt = 0;
   std::vector<PlacedGang> gangs;
-  std::vector<GangTerms> terms;           ///< of each gang
+  std::vector<GangTerms> terms;           ///< one for each gang
   std::optional<Duration> expected;       ///< run time; none: until it is stopped
-  Duration checkpoint = Duration::max();  ///< interval; max: it writes none
-  Duration delay;                         ///< of the start, so that the draw does not jump
-  bool compile = false;                   ///< its program is not there for this target
-  std::int64_t microdollars = 0;          ///< price by which it was chosen; 0: not priced
+  Duration checkpoint = Duration::max();  ///< checkpoint interval; max: the job writes none
+  Duration delay;                         ///< delay of the start, so that power draw does not jump
+  bool compile = false;                   ///< its program is not compiled yet for this target
+  std::int64_t microdollars = 0;  ///< price at which this placement was chosen; 0: not priced
 };
 
 /// starting -> running: every rank is up.
 struct JobRunning {
   JobId job;
-  StateSource source = StateSource::kUnsaid;  ///< of what it goes on from
+  StateSource source = StateSource::kUnsaid;  ///< where the ranks read the state they continue from
 };
 
-/// Goes on with other devices: another epoch.
+/// The job continues on other devices: a new epoch begins.
 struct JobResized {
   JobId job;
   std::uint32_t epoch = 0;
   std::vector<PlacedGang> gangs;
   std::vector<GangTerms> terms;
-  JobId in_favour_of;  ///< none: for its own good
-  double done = 0;     ///< at this moment, as far as is known
+  JobId in_favour_of;  ///< job that gets the devices; none: the resize benefits this job
+  double done = 0;     ///< part of the work that is done now, as far as is known
 };
 
-/// A gang of it goes on at another clock.
+/// A gang of the job continues at another clock.
 struct ClockSet {
   JobId job;
   std::uint32_t gang = 0;
@@ -71,33 +72,35 @@ struct ClockSet {
   double done = 0;
 };
 
-/// starting or running -> stopping.
+/// starting or running -> stopping: the attempt ends.
 struct JobStopping {
   JobId job;
   StopReason reason = StopReason::kFinished;
   JobId in_favour_of;
   Blame blame;
-  Progress progress;             ///< as far as is known; an end that was asked for tells later
-  std::optional<RankExit> exit;  ///< of the rank that ended the attempt
+  Progress progress;             ///< as far as is known; a requested stop gets a later report
+  std::optional<RankExit> exit;  ///< exit of the rank that ended the attempt
 };
 
-/// Ranks of an attempt on these nodes are gone, their devices free; empty: on all it still has.
+/// The ranks of an attempt on these nodes are gone and their devices free; no nodes: all nodes that
+/// the attempt still has.
 struct DevicesFreed {
   JobId job;
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
-  std::uint32_t epoch = kEveryEpoch;  ///< newest of which they are gone; a newer one's may be there
-  std::optional<Progress> progress;   ///< what they say of the work, if the attempt stops
+  std::uint32_t epoch = kEveryEpoch;  ///< newest epoch whose ranks are gone; ranks of a newer one
+                                      ///< may run
+  std::optional<Progress> progress;   ///< the ranks' report on their work, if the attempt stops
 };
 
-/// stopping -> queued or held.
+/// stopping -> queued or held: the job waits again.
 struct JobRequeued {
   JobId job;
   Progress progress;
-  Instant not_before;  ///< held until then
+  Instant not_before;  ///< the job is held until then
 };
 
-/// -> finished, failed or cancelled.
+/// The job ends: its phase becomes finished, failed or cancelled.
 struct JobEnded {
   JobId job;
   JobPhase phase = JobPhase::kFinished;
@@ -109,17 +112,17 @@ struct NodeChanged {
   NodeId node;
   NodeHealth health = NodeHealth::kReady;
   Blame blame;
-  bool window = false;  ///< drained for as long as a maintenance window lasts, no longer
-  std::string why;      ///< the reason given for a drain; empty: as before
+  bool window = false;  ///< drained only while a maintenance window lasts
+  std::string why;      ///< reason given for a drain; empty: unchanged
 };
 
-/// A node that came back with another boot id: whatever ran there is gone.
+/// A node came back with another boot id: all processes of the old boot are gone.
 struct NodeBooted {
   NodeId node;
   std::uint64_t boot = 0;
 };
 
-/// A node is kept back to replace lost ones, or no longer.
+/// A node is kept back to replace lost ones, or returns to normal use.
 struct SpareSet {
   NodeId node;
   bool spare = true;
@@ -130,14 +133,14 @@ struct LinkChanged {
   LinkState state;
 };
 
-/// The operator's cap of a power domain, or what is left of its supply.
+/// The operator's cap of a power domain, or the remaining supply of the domain.
 struct PowerLimitSet {
   PowerDomainId domain;
   enum class What : std::uint8_t { kCap, kSupply } what = What::kCap;
   std::optional<Watts> limit;
 };
 
-/// Tenants or policy as the text of their file.
+/// The tenants or the policy, as the text of their file.
 struct TenantsSet {
   std::string yaml;
 };
@@ -150,19 +153,19 @@ struct SlotsReserved {
 };
 
 /// A plan search is done. Logs keep the key alone: the search is a function of the key and of the
-/// facts a log's head names, and State asks its PlanSource where `entry` is not there.
+/// facts named in a log's head, and State asks its PlanSource if `entry` is missing.
 struct PlanFound {
   PlanKey key;
   std::shared_ptr<const PlanEntry> entry;
 };
 
-/// A decision of a pass that no longer fits the present.
+/// A decision of a pass was dropped because it no longer fits the present state.
 struct DecisionDropped {
   JobId job;
   std::string why;
 };
 
-/// Nodes to be empty from an instant on.
+/// Nodes must be empty from `from` on.
 struct MaintenanceSet {
   std::uint32_t window = 0;
   std::vector<NodeId> nodes;
@@ -171,19 +174,19 @@ struct MaintenanceSet {
   std::string why;
 };
 
-/// A node fails more often than its like.
+/// A node fails more often than chance explains.
 struct LemonFound {
   NodeId node;
   std::uint32_t faults = 0;  ///< within the window
 };
 
-/// Why devices of a type are idle from now on (control/ledger.hpp).
+/// Sets why devices of a type are idle from now on (control/ledger.hpp).
 struct IdleCauseSet {
   FleetTypeId type;
   std::uint8_t cause = 0;
 };
 
-/// When passes ran, so that intervals between them hold after a restart.
+/// Records when passes ran, so that the intervals between them survive a restart.
 struct PassDone {
   PassKind kind = PassKind::kIncremental;
 };
@@ -193,25 +196,26 @@ struct JobsArchived {
   std::vector<JobId> jobs;
 };
 
-/// Its owner wants it ended; it is already stopping for another reason.
+/// The owner wants the job ended, but it is already stopping for another reason.
 struct CancelAsked {
   JobId job;
 };
 
-/// What became of the work of a job that goes on: the time it was counted as is laid where it
-/// belongs, and it is as far as `progress.done`.
+/// Corrects the past work of a job that continues: time counted as useful is moved to its true
+/// cause, and the job is done up to `progress.done`.
 struct WorkSettled {
   JobId job;
   Progress progress;
 };
 
-/// What follows from a claim of a job's ranks against their node.
+/// The consequence of a claim that a job's ranks make against their node.
 enum class ClaimVerdict : std::uint8_t {
   kRefused,    ///< the program is at fault
   kExcused,    ///< the job starts again as after a fault of the node, which stays in service
-  kSuspected,  ///< the same, and the node is out of service until its burn-in passes
+  kSuspected,  ///< the job restarts as if excused, and the node is out of service until its burn-in
+               ///< passes
   kCleared,    ///< the suspicion was not confirmed
-  kConfirmed,  ///< the node's own checks found a fault, too
+  kConfirmed,  ///< the node's own checks found a fault as well
 };
 
 inline std::array<EnumWord<ClaimVerdict>, 5> enum_words(ClaimVerdict) {
@@ -222,29 +226,29 @@ inline std::array<EnumWord<ClaimVerdict>, 5> enum_words(ClaimVerdict) {
            {"confirmed", ClaimVerdict::kConfirmed}}};
 }
 
-/// The ranks of an attempt say that their node is faulty.
+/// The ranks of an attempt claim that their node is faulty.
 struct NodeAccused {
   JobId job;
   std::uint32_t attempt = 0;
   NodeId node;
   ClaimVerdict verdict = ClaimVerdict::kRefused;  ///< not cleared or confirmed yet
-  std::string evidence;                           ///< in the program's words
+  std::string evidence;                           ///< text that the program wrote
 };
 
-/// A job is kept from starting, or not any more; one that is queued is held from now on, one that
-/// has devices keeps them and is held when it next waits.
+/// A job is kept from starting, or released. A queued job becomes held now; a job with devices
+/// keeps them and is held when it next waits.
 struct JobHoldSet {
   JobId job;
   JobHold hold = JobHold::kNone;
 };
 
-/// What its owner or an operator changes of a job that has not ended. All values are the new ones.
+/// The owner or an operator changed a job that has not ended. All values are the new ones.
 struct JobChanged {
   JobId job;
   std::int32_t priority = 0;
   std::optional<Duration> time_limit;
   std::optional<Duration> estimate;
-  ClassId class_id;  ///< of the request with these values
+  ClassId class_id;  ///< class of the request with these values
 };
 
 using Event =

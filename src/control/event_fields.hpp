@@ -1,6 +1,6 @@
 // control/event_fields.hpp - the fields of events and inputs, in the order of their encoding.
 //
-// A field that is added goes to the end, and the record type that holds it rises by a version
+// A new field goes to the end, and the version of each record type that holds it rises
 // (control/upcast.hpp). Internal to the codec and its tests: see control/field_walk.hpp.
 #pragma once
 

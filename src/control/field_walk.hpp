@@ -1,7 +1,8 @@
-// control/field_walk.hpp - walks the fields of a struct, breaking each down to a handful of
-// primitives: what writing, reading, printing and making up a record have in common.
+// control/field_walk.hpp - walks the fields of a struct and breaks each down to a few primitives:
+// the common part of writing, reading, printing and randomly filling a record.
 //
-// A struct that can be walked says so once (control/job_fields.hpp, control/event_fields.hpp):
+// A struct that can be walked has one such function (control/job_fields.hpp,
+// control/event_fields.hpp):
 //
 //   template <class Codec, SameStruct<Blame> S>
 //   void code(Codec& codec, S& blame) {
@@ -9,17 +10,17 @@
 //     codec(layer, node, evidence);
 //   }
 //
-// A codec derives from FieldWalk<itself> and has the primitives below. Each takes the value that is
-// there and returns the one that shall be: a writer returns what it got, a reader what it read.
+// A codec derives from FieldWalk<itself> and has the primitives below. Each takes the present value
+// and returns the new one: a writer returns its argument, a reader the value that it read.
 //
 //   natural(value, max)    unsigned             integer(value, range)  signed
 //   choice(value, last)    one of at most 256   real(value)            double or float
 //   count(value)           elements to come     text(text)             a string, in place
 //
-// and, where it reads, good() (false stops lists) and plan(key, digest), the entry that a record
-// leaves out.
+// If it reads, it also has good() (false ends the reading of lists) and plan(key, digest), which
+// returns the entry that a record leaves out.
 //
-// The fields themselves are included by .cpp files alone: walking them costs compile time.
+// Only .cpp files include the fields themselves: walking them costs compile time.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +46,8 @@
 
 namespace orrery {
 
-/// The largest enumerator of one that counts up from 0. Enums without words have their own
-/// overload.
+/// Returns the largest enumerator of an enum that counts up from 0. Enums without words have their
+/// own overload.
 template <WordedEnum Enum>
 [[nodiscard]] constexpr Enum last_of(Enum) {
   return static_cast<Enum>(std::tuple_size_v<decltype(enum_words(Enum{}))> - 1);
@@ -79,7 +80,7 @@ class FieldWalk {
     as(std::type_identity<std::remove_const_t<T>>{}, value);
   }
 
-  /// What a reader found; a writer's fields are const and stay.
+  /// Stores what a reader found; a writer's fields are const and do not change.
   template <class T, class Value>
   static void set(T& field, Value value) {
     if constexpr (!std::is_const_v<T>) field = static_cast<T>(value);
@@ -107,7 +108,7 @@ class FieldWalk {
     }
   }
 
-  /// One more than the value: the id of nothing becomes 0.
+  /// Encodes the value plus one, so that the invalid id becomes 0.
   template <class Tag, class T>
   void as(std::type_identity<Id<Tag>>, T& id) {
     const auto raised = static_cast<std::uint32_t>(id.value() + 1);
@@ -201,7 +202,7 @@ class FieldWalk {
     operator()(pair.first, pair.second);
   }
 
-  /// What it points to, or nothing.
+  /// Encodes whether the pointer is set, then what it points to.
   template <class Value, class T>
   void as(std::type_identity<std::shared_ptr<const Value>>, T& pointer) {
     const bool there = self().choice(pointer != nullptr ? 1 : 0, 1) != 0;
@@ -216,7 +217,7 @@ class FieldWalk {
     }
   }
 
-  /// The lower half, then the upper one.
+  /// Encodes the lower half, then the upper one.
   template <class T>
   void wide(T& value) {
     constexpr auto kMax = std::numeric_limits<std::uint64_t>::max();
@@ -248,7 +249,7 @@ class FieldWalk {
     std::visit([this](auto& alternative) { this->field(alternative); }, variant);
   }
 
-  /// Elements a reader makes room for before it has seen them.
+  /// Elements for which a reader reserves memory before it has read them.
   static constexpr std::size_t kReservedMax = 1024;
 };
 

@@ -9,7 +9,7 @@ namespace orrery {
 
 namespace {
 
-/// The value of a key among entries sorted by it; else nothing.
+/// Returns the value of a key among entries sorted by it; a default value if it is missing.
 template <class Key, class Value>
 Value value_of(const std::vector<std::pair<Key, Value>>& entries, const Key& key) {
   const auto found =
@@ -18,7 +18,6 @@ Value value_of(const std::vector<std::pair<Key, Value>>& entries, const Key& key
   return found == entries.end() || found->first != key ? Value{} : found->second;
 }
 
-/// In the order of keys.
 template <class Entries>
 void sort_by_key(Entries& entries) {
   std::sort(entries.begin(), entries.end(),

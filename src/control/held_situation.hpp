@@ -1,11 +1,11 @@
-// control/held_situation.hpp - what a full pass rests on, held as it was while the state goes on.
+// control/held_situation.hpp - the input of a full pass, unchanged while the state goes on.
 //
-// Made by State::hold for a pass beside the core, in another thread as a rule; whoever has it may
-// let it go in any. The fleet is shared page by page, requests of jobs are kept alive, the rest is
-// copied. Immutable. Invariant: nothing of it changes with the state it is of; only the facts of
+// Made by State::hold for a pass beside the core, usually in another thread; any thread may destroy
+// it. The fleet is shared page by page, requests of jobs are kept alive, the rest is copied.
+// Immutable. Invariant: it does not change with the state that it was made from; only the facts of
 // the setup must outlive it.
-// Cost: O(waiting + running + nodes / page), some 10 ms for 100,000 jobs. Where jobs take turns
-// in rounds, their history is sorted too: O(jobs x log), as long again.
+// Cost: O(waiting + running + nodes / page), some 10 ms for 100,000 jobs. Where jobs take turns in
+// rounds, their history is sorted too: O(jobs x log), which doubles the time.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@
 
 namespace orrery {
 
-/// What jobs of a situation had when it was held; nothing where the policy does not ask.
+/// The past usage of a situation's jobs when it was held; empty where the policy does not need it.
 class HeldHistory final : public DeviceHistory {
  public:
   HeldHistory(const Situation& of, const Policy& policy);
@@ -39,12 +39,12 @@ class HeldHistory final : public DeviceHistory {
 
 class HeldSituation {
  public:
-  /// What is shared with the state rather than copied, and what the situation does not name.
+  /// The parts that are shared with the state rather than copied, and those not in the situation.
   struct Shared {
     std::uint64_t version = 0;
     const Policy& policy;
     std::shared_ptr<const FleetSnapshot> fleet;
-    std::vector<std::shared_ptr<const Submission>> submissions;  ///< of all jobs of the situation
+    std::vector<std::shared_ptr<const Submission>> submissions;  ///< those of its jobs
     std::shared_ptr<const TenantTree> tenants;                   ///< none: the setup's
   };
 
@@ -52,10 +52,10 @@ class HeldSituation {
   HeldSituation(const HeldSituation&) = delete;
   HeldSituation& operator=(const HeldSituation&) = delete;
 
-  /// How many events the state had seen.
+  /// The number of events that the state had applied.
   [[nodiscard]] std::uint64_t version() const { return version_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
-  /// Valid as long as this is.
+  /// Valid as long as this object.
   [[nodiscard]] const Situation& situation() const { return situation_; }
 
  private:

@@ -1,8 +1,8 @@
-// control/input.hpp - everything that ever reaches control: commands of people, observations of
-// executors, time, and decisions of passes made beside it.
+// control/input.hpp - everything that ever reaches control: commands of users and operators,
+// observations of executors, time, and decisions of passes made beside it.
 //
-// Made by the daemon's queues or by the twin, recorded by `--record`, encoded by control/codec.hpp.
-// Values. Observations that name an attempt or epoch older than the present one are ignored.
+// Inputs are made by the daemon's queues or by the twin, recorded by `--record`, and encoded by
+// control/codec.hpp. Plain values. An observation that names an old attempt or epoch is ignored.
 #pragma once
 
 #include <cstdint>
@@ -34,36 +34,36 @@ struct HoldJob {
   JobHold hold = JobHold::kOwner;
 };
 
-/// An attempt that runs is ended and the job waits again, held or not.
+/// Ends the running attempt; the job waits again, held or not.
 struct RequeueJob {
   JobId job;
-  std::uint32_t attempt = 0;  ///< an earlier one than the present has ended: nothing is left to do
+  std::uint32_t attempt = 0;  ///< attempt to end; one older than the present has ended: no effect
   JobHold hold = JobHold::kNone;
 };
 
-/// All values are the new ones. A time limit that has passed ends the job.
+/// Changes a job. All values are the new ones. A time limit that has passed ends the job.
 struct ChangeJob {
   JobId job;
   std::int32_t priority = 0;
   std::optional<Duration> time_limit;
   std::optional<Duration> estimate;
-  ClassId class_id;  ///< of the request with these values
+  ClassId class_id;  ///< class of the request with these values
 };
 
-/// ready -> draining: nothing new starts there; preemptible and restartable work yields when
-/// `at_once`, else the node is drained when its work ends.
+/// ready -> draining: nothing new starts on the node. With `at_once`, preemptible and restartable
+/// jobs are preempted; otherwise the node is drained when its jobs end.
 struct DrainNode {
   NodeId node;
   bool at_once = false;
   std::string why;
 };
 
-/// Back to ready from draining, drained or quarantined.
+/// Returns a node to ready from draining, drained or quarantined.
 struct ResumeNode {
   NodeId node;
 };
 
-/// The operator warrants that nothing runs on a lost node.
+/// The operator guarantees that nothing runs on a lost node.
 struct FenceNode {
   NodeId node;
 };
@@ -78,7 +78,7 @@ struct SetPowerCap {
   std::optional<Watts> cap;
 };
 
-/// A Tenants file; every tenant that has unfinished jobs must stay.
+/// Sets a Tenants file; each tenant with unfinished jobs must still be in it.
 struct SetTenants {
   std::string yaml;
 };
@@ -87,8 +87,9 @@ struct SetPolicy {
   std::string yaml;
 };
 
-/// Nodes are to be empty between two instants: who would not be done by then does not start there,
-/// who still runs there then is moved. No nodes: the window is off. Window 0: a new one.
+/// Nodes must be empty between two instants: a job that would not end before `from` does not start
+/// there, and a job that still runs there at `from` is moved. No nodes: the window is cancelled.
+/// Window 0: a new one.
 struct SetMaintenance {
   std::uint32_t window = 0;
   std::vector<NodeId> nodes;
@@ -97,7 +98,7 @@ struct SetMaintenance {
   std::string why;
 };
 
-/// Ended jobs are to leave the state; those that something still refers to stay.
+/// Removes ended jobs from the state, except those that the state still refers to.
 struct ArchiveJobs {
   std::vector<JobId> jobs;
 };
@@ -109,70 +110,71 @@ struct RanksUp {
   JobId job;
   std::uint32_t attempt = 0;
   std::uint32_t epoch = 0;
-  StateSource source = StateSource::kUnsaid;  ///< of what they go on from
+  StateSource source = StateSource::kUnsaid;  ///< where the ranks read the state they continue from
 };
 
-/// How the ranks of an attempt ended by themselves.
+/// How the ranks of an attempt ended without a stop command.
 enum class ExitKind : std::uint8_t {
   kDone,
   kProgram,
   kInfra,
-  kClaim,    ///< by what the program wrote, the machine failed; anything else does not say so
+  kClaim,    ///< the program's output says that the machine failed; nothing else confirms it
   kRefused,  ///< the node may not run such a job; neither it nor the program is at fault
 };
 
-/// The program of an attempt has ended, on all nodes or because one rank pulled it down.
+/// The program of an attempt has ended, on all nodes or because one failing rank ended the others.
 struct RanksEnded {
   JobId job;
   std::uint32_t attempt = 0;
   ExitKind kind = ExitKind::kDone;
   Blame blame;
   Progress progress;
-  bool gone = false;             ///< and no process of it is left anywhere
-  std::optional<RankExit> exit;  ///< of the rank that ended it
+  bool gone = false;             ///< no process of it is left on any node
+  std::optional<RankExit> exit;  ///< exit of the rank that ended it
 };
 
-/// Keepers report that no process of an attempt is left on these nodes; empty: on none at all.
+/// Keepers report that no process of an attempt is left on these nodes; empty: on any node.
 struct RanksGone {
   JobId job;
   std::uint32_t attempt = 0;
   std::vector<NodeId> nodes;
-  std::optional<Progress> progress;  ///< of an end that was asked for, as far as they know
-  /// Newest of which none is left: a later one may have brought others there.
+  std::optional<Progress> progress;  ///< known work, if the stop was requested
+  /// Newest epoch of which no process is left; a later epoch may have processes there.
   std::uint32_t epoch = kEveryEpoch;
 };
 
-/// What became of an attempt's work before its present epoch, where that is not what it seemed: it
-/// stood and nobody knew, or it was wrong. Told once an epoch, in time of the devices it has now.
+/// Corrects an attempt's work before its present epoch: time in which it stood still undetected, or
+/// work that was wrong. Sent once an epoch, in time of the devices it has now.
 struct WorkReported {
   JobId job;
   std::uint32_t attempt = 0;
-  Progress progress;  ///< `done`: what it goes on from now
+  Progress progress;  ///< `done`: the part of the work it continues from
 };
 
-/// An agent registered: the node is there, with nothing running but `adopted` attempts.
+/// An agent registered: its node is up. Another boot id than before means that nothing of the old
+/// boot runs.
 struct NodeJoined {
   NodeId node;
   std::uint64_t boot = 0;
 };
 
-/// Heartbeats are missing (suspect, lost) or came back (ready).
+/// A node's heartbeats are missing (suspect, lost) or have come back (ready).
 struct NodeHeard {
   NodeId node;
   NodeHealth health = NodeHealth::kReady;
   std::uint32_t missed = 0;
 };
 
-/// Something is wrong with a node, as its health checks, its jobs or its neighbours show.
+/// A fault of a node, as its health checks, its jobs or its neighbours show.
 struct NodeFault {
   NodeId node;
   FaultLayer layer = FaultLayer::kHost;
   std::string evidence;
-  bool repair = false;     ///< it cannot take work before somebody has mended it
-  bool stops_jobs = true;  ///< what runs on it is gone or wrong
-  /// The job whose ranks say so, with nothing else behind it; none: the node's own checks do.
+  bool repair = false;     ///< the node takes no work before it is repaired
+  bool stops_jobs = true;  ///< the jobs on it are gone or wrong
+  /// The job whose ranks alone report the fault; none: the node's own checks found it.
   JobId claimed_by;
-  std::uint32_t attempt = 0;  ///< of that job
+  std::uint32_t attempt = 0;  ///< attempt of that job
 };
 
 struct NodeRepaired {
@@ -184,7 +186,7 @@ struct LinkObserved {
   LinkState state;
 };
 
-/// What the units left of a feed, UPS or cooling loop carry; none: all work.
+/// What the remaining units of a feed, UPS or cooling loop can carry; none: all units work.
 struct SupplyObserved {
   PowerDomainId domain;
   std::optional<Watts> supply;
@@ -192,16 +194,16 @@ struct SupplyObserved {
 
 // --- Time and proposals -------------------------------------------------------------------------
 
-/// Time has come to `at` (Input); timers fire, and a pass runs if something changed.
+/// Time has advanced to `at` (Input); timers fire, and a pass runs if something changed.
 struct Tick {};
 
-/// A full pass on an earlier state, as of version `version`.
+/// The result of a full pass on an earlier state, the one of `version`.
 struct Proposal {
   std::uint64_t version = 0;
   PassResult result;
 };
 
-/// A plan search that control asked for.
+/// The result of a plan search that control requested.
 struct PlanReady {
   PlanKey key;
   std::shared_ptr<const PlanEntry> entry;
@@ -214,9 +216,9 @@ using InputKind =
                  PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob>;
 
 struct Input {
-  Instant at;  ///< never before that of the input before it
+  Instant at;  ///< never before that of the previous input
   InputKind what;
-  std::string request_id;  ///< of a command, made by the client; empty: not to be remembered
+  std::string request_id;  ///< id the client gave a command; empty: not remembered
 };
 
 }  // namespace orrery

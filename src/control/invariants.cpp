@@ -1,4 +1,4 @@
-// control/invariants.cpp - counts anew what the state keeps.
+// control/invariants.cpp - counts what the state keeps again, and compares.
 #include "control/invariants.hpp"
 
 #include <fmt/format.h>
@@ -18,16 +18,16 @@ namespace {
 
 using Broken = std::optional<std::string>;
 
-/// What each device is, as jobs, ghosts and nodes say.
+/// The holder and use of each device, according to jobs, ghosts and nodes.
 struct Devices {
-  std::vector<JobId> owner;                   ///< who has all of it
-  std::vector<std::uint32_t> shared;          ///< thousandths
+  std::vector<JobId> owner;                   ///< job that has all of it
+  std::vector<std::uint32_t> shared;          ///< shares in use, in thousandths
   std::vector<std::optional<DeviceUse>> use;  ///< none: free
-  std::vector<NodeState> nodes;               ///< used_* alone
+  std::vector<NodeState> nodes;               ///< only the used_* fields
   std::uint64_t taken_twice = 0;
 };
 
-/// Some devices of a node in somebody's hands.
+/// Devices of a node that a job or ghost holds.
 struct Held {
   JobId job;
   NodeDevices at;
@@ -55,7 +55,7 @@ bool same_host(const NodeState& a, const NodeState& b) {
          a.used_disk == b.used_disk;
 }
 
-/// What the ledger counts as in the hands of jobs that are metered for it.
+/// The causes under which the ledger counts devices that are metered for a job.
 constexpr std::array<DeviceUse, 6> kMetered{DeviceUse::kUseful,     DeviceUse::kLost,
                                             DeviceUse::kSaving,     DeviceUse::kStarting,
                                             DeviceUse::kUndetected, DeviceUse::kStopping};
@@ -78,11 +78,11 @@ class StateCheck {
   }
 
   Broken metering() const {
-    TypeTimes metered = s_.total_.devices;  // of those that ended
+    TypeTimes metered = s_.total_.devices;  // usage of jobs that have ended
     for (const Job& job : s_.jobs_) {
       if (!ended(job.phase)) metered += s_.usage_of(job.id, s_.now_).devices;
     }
-    // Once types were not told apart, only the sums can be compared.
+    // Times from before types were separate allow only the sums to be compared.
     const bool apart = metered.of(kAllTypes) == 0;
     DeviceTime counted = 0;
     for (std::uint32_t t = 0; t < topology_.type_count(); ++t) {
@@ -214,7 +214,7 @@ Broken StateCheck::queue() const {
     }
   }
   for (const Reservation& slot : s_.slots_) {
-    // A job that stops in order to move has one where it goes on.
+    // A job that stops in order to move has a slot where it continues.
     const bool has = s_.has(slot.job) && !ended(s_.job(slot.job).phase);
     const JobPhase phase = has ? s_.job(slot.job).phase : JobPhase::kFinished;
     if (!has || (holds_devices(phase) && phase != JobPhase::kStopping)) {

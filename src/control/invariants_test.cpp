@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-/// A state without a core before it: events that no core would decide.
+/// A state without a core before it, for events that no core would decide.
 class Unguarded {
  public:
   Unguarded() : state_(cluster_.setup()) {

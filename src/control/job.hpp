@@ -1,7 +1,7 @@
 // control/job.hpp - the life of one job as control keeps it.
 //
-// Made by the event JobSubmitted, changed by events alone (control/state.hpp). An ended job keeps
-// its spec, its bill and the history of its attempts; the request is let go.
+// Created by the event JobSubmitted, changed by events alone (control/state.hpp). An ended job
+// keeps its spec, its bill and the history of its attempts; its request is dropped.
 // Invariant: a job is in exactly one phase and ends once; attempts and epochs only grow.
 #pragma once
 
@@ -19,14 +19,14 @@
 
 namespace orrery {
 
-/// held | queued -> starting -> running -> stopping -> finished | failed | cancelled, and
-/// stopping -> queued after a preemption or a loss it may be started again after.
+/// held | queued -> starting -> running -> stopping -> finished | failed | cancelled, and stopping
+/// -> queued after a preemption, or a loss that allows a restart.
 enum class JobPhase : std::uint8_t {
-  kHeld,      ///< waits for a release, jobs before it, its turn in an array, or a backoff
+  kHeld,      ///< waits for a release, its dependencies, its turn in an array, or a backoff
   kQueued,    ///< waits for the scheduler
-  kStarting,  ///< has devices; data, programs and ranks are on their way
+  kStarting,  ///< has devices; data, programs and ranks are not ready yet
   kRunning,
-  kStopping,  ///< its ranks end; devices are still its own
+  kStopping,  ///< its ranks end; it still holds its devices
   kFinished,
   kFailed,
   kCancelled,
@@ -53,14 +53,14 @@ enum class StopReason : std::uint8_t {
   kFinished,      ///< the program is done
   kProgram,       ///< the program's own fault: counts against restart.max
   kInfra,         ///< a node, link, power or storage fault
-  kPreempted,     ///< somebody else is due
-  kMoved,         ///< a rigid job goes on elsewhere
-  kPower,         ///< a limit fell
+  kPreempted,     ///< another job is due
+  kMoved,         ///< a rigid job continues elsewhere
+  kPower,         ///< a power limit fell
   kDrained,       ///< its node is wanted for maintenance
   kCancelled,     ///< by its owner or the operator
-  kTimeLimit,     ///< its own
+  kTimeLimit,     ///< its own time limit
   kNeverStarted,  ///< its ranks could not be brought up
-  kRefused,       ///< a node may not run it as the user it asks for: it is not tried again
+  kRefused,       ///< a node may not run it as its POSIX user; it is not retried
   kRequeued,      ///< its owner or an operator sent it back to the queue
 };
 
@@ -79,10 +79,10 @@ inline std::array<EnumWord<StopReason>, 12> enum_words(StopReason) {
            {"requeued", StopReason::kRequeued}}};
 }
 
-/// Who keeps a job from starting until it is released.
+/// Which kind of user keeps a job from starting until it is released.
 enum class JobHold : std::uint8_t {
   kNone,
-  kOwner,     ///< each user who may cancel the job may release it
+  kOwner,     ///< every user that may cancel the job may release it
   kOperator,  ///< only an operator may release it
 };
 
@@ -98,10 +98,10 @@ struct RankExit {
   friend bool operator==(const RankExit&, const RankExit&) = default;
 };
 
-/// Where the ranks of an attempt found the state they go on from.
+/// Where the ranks of an attempt read the state they continue from.
 enum class StateSource : std::uint8_t {
-  kUnsaid,   ///< they began anew, or nobody says
-  kStorage,  ///< a checkpoint where all can read it
+  kUnsaid,   ///< they started from nothing, or the source is not reported
+  kStorage,  ///< a checkpoint on storage that all ranks can read
   kPeers,    ///< the copy of it in the memory of the attempt's own nodes
 };
 
@@ -111,7 +111,7 @@ inline std::array<EnumWord<StateSource>, 3> enum_words(StateSource) {
            {"peer-memory", StateSource::kPeers}}};
 }
 
-/// The layer a fault is laid at.
+/// The layer to which a fault is attributed.
 enum class FaultLayer : std::uint8_t {
   kNone,
   kProgram,
@@ -136,27 +136,27 @@ inline std::array<EnumWord<FaultLayer>, 9> enum_words(FaultLayer) {
            {"controller", FaultLayer::kController}}};
 }
 
-/// What is held to be the cause, and on what ground.
+/// The presumed cause of a fault and the evidence for it.
 struct Blame {
   FaultLayer layer = FaultLayer::kNone;
-  NodeId node;           ///< none: no single one
+  NodeId node;           ///< none: no single node
   std::string evidence;  ///< "exit status 139 of rank 3", "xid 79", "5 heartbeats missed"
 };
 
 /// One attempt of a job: when, where, and how it ended.
 struct Attempt {
   std::uint32_t number = 0;
-  Instant started;                   ///< its devices were given to it
-  Instant running = Instant::max();  ///< every rank was up for the first time
-  Instant stopped = Instant::max();  ///< its ranks ended, or were told to
+  Instant started;                   ///< when it received its devices
+  Instant running = Instant::max();  ///< when every rank was up for the first time
+  Instant stopped = Instant::max();  ///< when its ranks ended or were ordered to end
   StopReason reason = StopReason::kFinished;
   Blame blame;
-  std::optional<RankExit> exit;  ///< none: it was ended from outside, or it is unknown
-  JobId in_favour_of;            ///< the job it was preempted for; none: no single one
-  std::vector<NodeId> nodes;     ///< ascending, of all its epochs
+  std::optional<RankExit> exit;  ///< none: it was ended from outside, or the exit is unknown
+  JobId in_favour_of;            ///< job it was preempted for; none: no single one
+  std::vector<NodeId> nodes;     ///< nodes of all its epochs, ascending
 };
 
-/// What a job asked for last, beside its devices.
+/// The newest terms of a job's request, without its devices.
 struct JobTerms {
   JobKind kind = JobKind::kBatch;
   std::int32_t priority = 0;
@@ -168,32 +168,32 @@ struct JobTerms {
   return {request.kind, request.priority, request.time_limit, request.estimate};
 }
 
-/// The newest attempts that a job keeps; their numbers tell how many came before.
+/// How many attempts a job keeps, the newest; their numbers show how many came before.
 inline constexpr std::size_t kAttemptsKept = 32;
 
-/// Part of its work as found at the newest good copy, and what was lost with the rest.
+/// How far a job's work is in its newest good copy, and what was lost beyond it.
 struct Progress {
   double done = 0;
-  Duration lost;        ///< run time, of all its devices
-  Duration saving;      ///< in which it stood for checkpoints
-  Duration undetected;  ///< in which it stood before anybody knew
+  Duration lost;        ///< lost run time, of all its devices
+  Duration saving;      ///< time in which it stood still to write checkpoints
+  Duration undetected;  ///< time in which it stood still unnoticed
 };
 
 /// What a job has used up to Job::metered.
 struct JobUsage {
   Duration waited;      ///< held and queued, over all attempts
-  TypeTimes devices;    ///< allocated, by type; of shared ones its share
-  DeviceTime lost = 0;  ///< of it, work done and lost
-  DeviceTime idle = 0;  ///< of it, starting, leaving, saving, waiting for notice of a fault
-  /// Energy of its devices with their share of the nodes, at the meters of the sites: cooling and
-  /// losses are included (PUE).
+  TypeTimes devices;    ///< device time held, by type; a shared device counts as the share
+  DeviceTime lost = 0;  ///< part of `devices` whose work was lost
+  DeviceTime idle = 0;  ///< part spent starting, stopping, saving or standing still unnoticed
+  /// Energy of its devices with their share of the nodes, at the sites' meters: cooling and losses
+  /// (PUE) are included.
   double joules = 0;
   double dollars = 0;      ///< hire, electricity and egress
-  double electricity = 0;  ///< of the dollars, paid beside the hire of what is owned
-  double egress = 0;       ///< of the dollars, for data brought from other sites
+  double electricity = 0;  ///< part of `dollars` paid beside the hire, for owned devices
+  double egress = 0;       ///< part of `dollars` for data brought from other sites
   double co2_grams = 0;
   std::uint32_t preemptions = 0;
-  std::uint32_t faults = 0;  ///< of the infrastructure
+  std::uint32_t faults = 0;  ///< faults of the infrastructure
   std::uint32_t program_faults = 0;
   std::uint32_t resizes = 0;
 
@@ -203,38 +203,38 @@ struct JobUsage {
 struct Job {
   JobId id;
   JobPhase phase = JobPhase::kHeld;
-  StopReason stop = StopReason::kFinished;  ///< of the last attempt that stopped
+  StopReason stop = StopReason::kFinished;  ///< reason of the last attempt that stopped
   std::uint32_t attempt = 0;                ///< 0: never started
-  std::uint32_t epoch = 0;                  ///< of the attempt
-  std::uint32_t waiting_for = 0;            ///< jobs before it that have not finished
-  std::uint32_t at = 0;                     ///< position among the running, while it is there
-  std::uint32_t leaving = 0;                ///< devices of earlier epochs that are not free yet
+  std::uint32_t epoch = 0;                  ///< epoch of the attempt
+  std::uint32_t waiting_for = 0;            ///< dependencies that are not met yet
+  std::uint32_t at = 0;       ///< position in the running list, while the job is in it
+  std::uint32_t leaving = 0;  ///< devices of earlier epochs that are not free yet
   Instant submitted;
-  Instant since;       ///< of the phase
-  Instant metered;     ///< up to when `usage` counts
+  Instant since;       ///< start of the phase
+  Instant metered;     ///< instant up to which `usage` counts
   Instant not_before;  ///< held until then by a backoff
   Instant first_start = Instant::max();
-  Instant end = Instant::max();          ///< when its program ended, or it was given up
+  Instant end = Instant::max();          ///< when its program ended or the job was abandoned
   double done = 0;                       ///< part of its work that is safe
-  double attained = 0;                   ///< device-seconds it has had, running
-  DeviceUse use = DeviceUse::kStarting;  ///< what its devices count as
-  bool cancel = false;                   ///< its owner wants it ended
+  double attained = 0;                   ///< device-seconds of running so far
+  DeviceUse use = DeviceUse::kStarting;  ///< cause that the ledger counts its devices under
+  bool cancel = false;                   ///< the owner wants the job ended
   bool up = false;                       ///< every rank of the present epoch is up
-  Progress progress;                     ///< of the attempt that stops
-  Blame blame;                           ///< of the last stop that was not planned
+  Progress progress;                     ///< progress of the attempt that stops
+  Blame blame;                           ///< cause of the last unplanned stop
   JobUsage usage;
-  std::shared_ptr<const Submission> submission;  ///< until it ends; passes beside the core keep it
+  std::shared_ptr<const Submission> submission;  ///< until it ends; passes share it
   std::string name;
   TenantId tenant;
-  std::string spec;  ///< as its owner wrote it
-  /// Where its newest attempt was put, by gang; of jobs with a spec, and kept when they have ended:
-  /// there lies what they wrote.
+  std::string spec;  ///< text that the owner wrote
+  /// Placement of its newest attempt, by gang; only for jobs with a spec. Ended jobs keep it: their
+  /// output lies on those nodes.
   std::vector<std::vector<NodeDevices>> placed;
-  std::string submitter;  ///< name of the token's user; empty: a log of before it was kept
+  std::string submitter;  ///< name of the token's user; empty: the log is older than this field
   std::string run_as;     ///< POSIX user of its ranks; empty: the agent's own
   JobHold hold = JobHold::kNone;
   std::vector<Attempt> attempts;  ///< the newest kAttemptsKept of a job with a spec, ascending
-  std::optional<JobTerms> terms;  ///< of its request, which is let go when it ends
+  std::optional<JobTerms> terms;  ///< terms of its request, which is dropped when the job ends
   SiteSet data_at = 0;            ///< sites to which its data have been brought
 };
 

@@ -1,6 +1,6 @@
 // control/job_fields.hpp - the fields of jobs, gangs and decisions, in the order of their encoding.
 //
-// A field that is added goes to the end, and the record types that hold it rise by a version
+// A new field goes to the end, and the version of each record type that holds it rises
 // (control/upcast.hpp). Internal to the codec and its tests: see control/field_walk.hpp.
 #pragma once
 
@@ -52,8 +52,8 @@ void code(Codec& codec, S& excluded) {
   codec(type, why);
 }
 
-/// Without its place in the user's file, which nothing decides on: a log is the same wherever the
-/// file lay.
+/// Leaves out the position in the user's file, which decides nothing: a log does not depend on
+/// where the file was.
 template <class Codec, SameStruct<SpreadSpec> S>
 void code(Codec& codec, S& spread) {
   [[maybe_unused]] auto& [level, most, where] = spread;
@@ -86,7 +86,7 @@ void code(Codec& codec, S& preparation) {
   codec(program, compile);
 }
 
-/// Without what was added to it later, which stands at the end of the records that hold it.
+/// Leaves out the fields that were added later; they stand at the end of the records that hold it.
 template <class Codec, SameStruct<Submission> S>
 void code(Codec& codec, S& submission) {
   [[maybe_unused]] auto& [request, restart, choose_interval, restart_max, after, array, parallel,
@@ -178,8 +178,8 @@ void code(Codec& codec, S& waits) {
 
 template <class Codec, SameStruct<PassResult> S>
 void code(Codec& codec, S& result) {
-  // How long it holds, whom it holds back and when it wants another is asked of the core's own
-  // passes, which no record has.
+  // Only the core's own passes, which are in no record, use the other fields: held_back, wake and
+  // holds_until.
   auto& [decisions, waiting, reservations, held_back, wake, candidates, placements, holds_until] =
       result;
   codec(decisions, waiting, reservations, candidates, placements);

@@ -1,9 +1,9 @@
 // control/job_table.hpp - the jobs of a state by id: all that were ever submitted, less those that
 // were archived.
 //
-// Belongs to a State. Ids grow and are never given out twice; one that is passed over
-// (ControlSetup::lost_jobs) counts as archived. A job stays at its address until it is archived,
-// and leaves 8 bytes then. Walked in the order of ids. Cost: O(1), a walk O(ids).
+// Belongs to a State. Ids grow and are never given out twice; a skipped id
+// (ControlSetup::lost_jobs) counts as archived. A job keeps its address until it is archived, and
+// leaves 8 bytes then. Iterates in the order of ids. Cost: O(1), an iteration O(ids).
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class JobTable {
     std::unique_ptr<Job> job;  ///< none: archived
   };
 
-  /// Ids that were given out.
+  /// The number of ids that were given out.
   [[nodiscard]] std::size_t size() const { return slots_.size(); }
   [[nodiscard]] bool has(JobId id) const {
     return id.valid() && id.value() < slots_.size() && slots_[id.value()].job != nullptr;
@@ -29,14 +29,14 @@ class JobTable {
   [[nodiscard]] const Job& operator[](JobId id) const { return *slots_[id.value()].job; }
   [[nodiscard]] Job& operator[](JobId id) { return *slots_[id.value()].job; }
 
-  /// Precondition: `id` was not given out, and neither was any after it.
+  /// Precondition: neither `id` nor any later id was given out.
   Job& emplace(JobId id) {
     slots_.resize(id.value());
     return *slots_.emplace_back(Slot{std::make_unique<Job>()}).job;
   }
   void remove(JobId id) { slots_[id.value()].job.reset(); }
 
-  /// Over those that are there.
+  /// Iterates over the jobs that are not archived.
   template <class SlotIterator, class Shown>
   class WalkOf {
    public:

@@ -1,4 +1,4 @@
-// control/journal.cpp - records in frames, and out of them again.
+// control/journal.cpp - writes records into frames and reads them again.
 #include "control/journal.hpp"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ FrameType type_of(const Variant& record, JournalContent content) {
   return {.id = id, .version = present_version(content, id, builtin_upcasters())};
 }
 
-// What is different between records of events and of inputs.
+// The differences between records of events and of inputs.
 
 constexpr JournalContent content_of(const TimedEvent&) { return JournalContent::kEvents; }
 constexpr JournalContent content_of(const Input&) { return JournalContent::kInputs; }
@@ -41,8 +41,8 @@ struct RaiseWith {
   std::span<const Upcaster> upcasters;
 };
 
-/// The fields of a frame in the present version of its type; in `room` where they were raised.
-/// None: no chain of upcasters leads there from the frame's version.
+/// Returns the fields of a frame in the present version of its type; raised fields are stored in
+/// `room`. None: no chain of upcasters leads from the frame's version to the present one.
 std::optional<std::string_view> raise(const Frame& frame, std::string_view fields,
                                       const RaiseWith& with, std::string& room) {
   std::uint8_t version = frame.type.version;

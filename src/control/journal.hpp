@@ -1,9 +1,9 @@
 // control/journal.hpp - the history of control: events (or inputs) in order, as bytes and as a
 // hash.
 //
-// Core's owner appends what was decided; two runs are one exactly when their history hashes are.
-// The bytes go to a sink, where there is one, before append() returns; durable they are when the
-// sink says so. Each record says its time and, of an input, the request id; then come its fields
+// Core's owner appends each decision; two runs are the same exactly when their history hashes are.
+// The bytes go to the sink, if there is one, before append() returns; they are durable once the
+// sink confirms it. Each record holds its time and, for an input, the request id, then its fields
 // (control/codec.hpp). docs/formats.md describes the whole. One thread.
 // Cost: that of encoding and a checksum, tens of nanoseconds for most records.
 #pragma once
@@ -26,12 +26,12 @@ namespace orrery {
 
 struct JournalOptions {
   std::string writer;           ///< name and version of the program: "orrery 0.1.0"
-  std::string setup;            ///< digest of the facts the records rest on
+  std::string setup;            ///< digest of the facts behind the records
   std::uint64_t before = 0;     ///< history hash of the journal that this one continues
   JournalSink* sink = nullptr;  ///< outlives the journal; none: the hash alone is kept
 };
 
-/// Of events.
+/// A journal of events.
 class Journal {
  public:
   /// Writes the head.
@@ -39,7 +39,7 @@ class Journal {
 
   void append(Instant at, const Event& event);
 
-  /// Of all records up to now; `before` while there are none.
+  /// The hash of all records up to now; `before` while there are none.
   [[nodiscard]] std::uint64_t history_hash() const { return frames_.history_hash(); }
   [[nodiscard]] std::uint64_t records() const { return frames_.frames(); }
 
@@ -66,13 +66,13 @@ struct TimedEvent {
 };
 
 struct JournalReadOptions {
-  std::string name;                   ///< of the file, for messages
+  std::string name;                   ///< name of the file, for messages
   const PlanSource* plans = nullptr;  ///< none: entries of plans stay empty and are not checked
   std::span<const Upcaster> upcasters = builtin_upcasters();
 };
 
-/// Reads what a Journal (Record: TimedEvent) or an InputJournal (Record: Input) wrote. What is
-/// borrowed outlives it. Versions below the present one are raised.
+/// Reads what a Journal (Record: TimedEvent) or an InputJournal (Record: Input) wrote. Everything
+/// borrowed outlives it. Records of older versions are raised to the present one.
 template <class Record>
 class JournalReader {
  public:
@@ -80,10 +80,10 @@ class JournalReader {
   [[nodiscard]] static Result<JournalReader> open(std::string_view bytes,
                                                   JournalReadOptions options);
 
-  /// The next record; none at the end, be it whole or torn. Errors, with the
-  /// offset: damage; a type or version this program does not know, with the name of the writer; a
-  /// record that is none, with what was expected; a plan that is no longer the one that was logged.
-  /// After an error everything before it is good, and nothing after it is read.
+  /// Returns the next record; none at the end, whether whole or torn. Errors, with the offset:
+  /// damage; a type or version that this program does not know, with the name of the writer; bytes
+  /// that are not a record, with what was expected; a plan that differs from the logged one. After
+  /// an error everything before it is good, and nothing after it is read.
   [[nodiscard]] Result<std::optional<Record>> next();
 
   /// See FrameReader::go_on. Precondition: no error was returned either.
@@ -92,7 +92,7 @@ class JournalReader {
   [[nodiscard]] const JournalHead& head() const { return frames_.head(); }
   /// Bytes of the journal up to the end of the newest record that next() returned.
   [[nodiscard]] std::uint64_t good_bytes() const { return good_bytes_; }
-  /// Of the same records.
+  /// The history hash of the records up to good_bytes().
   [[nodiscard]] std::uint64_t history_hash() const { return history_hash_; }
   /// See FrameReader::torn: good_bytes() is where to cut.
   [[nodiscard]] bool torn() const { return frames_.torn(); }
@@ -104,7 +104,7 @@ class JournalReader {
   }
   [[nodiscard]] Result<Record> read(const Frame& frame) const;
   [[nodiscard]] tl::unexpected<Error> fail(Error error);
-  /// All that was read is good.
+  /// Records that everything read so far is good.
   void stand() {
     good_bytes_ = frames_.good_bytes();
     history_hash_ = frames_.history_hash();

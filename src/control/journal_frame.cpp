@@ -1,4 +1,4 @@
-// control/journal_frame.cpp - writes frames, and tells good from torn from damaged ones.
+// control/journal_frame.cpp - writes frames, and distinguishes good, torn and damaged ones.
 #include "control/journal_frame.hpp"
 
 #include <fmt/format.h>
@@ -14,25 +14,26 @@
 namespace orrery {
 namespace {
 
-// A byte no text begins with, and line ends that a transfer as text would change.
+// The magic begins with a byte that begins no text, and has line ends that a text transfer changes.
 constexpr std::string_view kMagic{"\x89ORJL\r\n\x1a", 8};
-/// Checksums are XXH3. Journals of format 1 have those of base/checksum.hpp, and are only read.
+/// Checksums are XXH3. Journals of format 1 have checksums of base/checksum.hpp; this
+/// program reads them and does not write them.
 constexpr std::uint8_t kFormat = 2;
 constexpr std::uint8_t kFormatOfOwnChecksums = 1;
 constexpr std::size_t kHeadFixed = kMagic.size() + 1 + 4;
 constexpr std::size_t kChecksumSize = 8;
 constexpr std::size_t kHeadPayloadMax = std::size_t{1} << 16;
-/// With a type of one byte and no payload. The first fields with a type of five bytes, the longest,
-/// are shorter: where a frame may be, they are whole.
+/// A frame with a type of one byte and no payload. With a type of five bytes, the longest, the
+/// first fields are still shorter: if kFrameMin bytes are left, the first fields are complete.
 constexpr std::size_t kFrameMin = 1 + 1 + 4 + 4 + kChecksumSize;
 constexpr std::size_t kSector = 512;
 
-/// Of `bytes` after what has the sum `before`.
+/// Returns the checksum of `bytes`, continued from `before`, the checksum of what precedes them.
 std::uint64_t sum_of(std::uint8_t format, std::string_view bytes, std::uint64_t before) {
   return format == kFormatOfOwnChecksums ? checksum(bytes, before) : xxh3(bytes, before);
 }
 
-/// The check of a frame's first fields is the low half of their sum.
+/// Returns the low half of the sum of a frame's first fields, which is their check.
 std::uint32_t low_half(std::uint64_t sum) { return static_cast<std::uint32_t>(sum); }
 
 std::uint64_t checksum_at(std::string_view bytes, std::size_t at) {

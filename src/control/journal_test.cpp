@@ -16,7 +16,7 @@ class StringSink final : public JournalSink {
   }
 
   std::string text;
-  std::vector<std::size_t> ends;  ///< of the head and of each frame
+  std::vector<std::size_t> ends;  ///< ends of the head and of each frame
 };
 
 JournalOptions options_of(StringSink& sink) {
@@ -29,7 +29,7 @@ struct Written {
   std::uint64_t history_hash = 0;
 };
 
-/// One event of each type.
+/// Writes one event of each type.
 Written any_journal(std::uint64_t seed) {
   Written written;
   Journal journal(options_of(written.sink));
@@ -49,7 +49,7 @@ std::string fields_of(const Event& event) {
   return std::string(out.bytes());
 }
 
-/// What a reader makes of bytes.
+/// The result of reading bytes.
 struct Outcome {
   std::vector<TimedEvent> events;
   std::uint64_t good_bytes = 0;
@@ -78,7 +78,7 @@ Outcome read(std::string_view bytes, std::span<const Upcaster> upcasters = built
   return outcome;
 }
 
-/// That the first `count` events are there, as they were written, and no other.
+/// Expects the first `count` events as they were written, and no others.
 void expect_first(const Outcome& outcome, const Written& written, std::size_t count) {
   ASSERT_EQ(outcome.events.size(), count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -189,7 +189,7 @@ TEST(Journal, NamesOffsetAndBothChecksumsOfADamagedRecord) {
   journal.append({}, JobReleased{JobId(1)});
   journal.append({}, JobReleased{JobId(2)});
   const std::size_t second = sink.ends[1];
-  sink.text[second + 11] ^= 1;  // behind type, version, length, check and time
+  sink.text[second + 11] ^= 1;  // after type, version, length, check and time
   const std::string error = read(sink.text).error;
   EXPECT_EQ(error.find(fmt::format("events.log: byte {}: the record after 1 good ones is damaged: "
                                    "expected checksum ",
@@ -215,13 +215,13 @@ TEST(Journal, AnErrorIsSaidAgainWhenAskedAgain) {
 
 TEST(Journal, ALengthThatWasDamagedIsNotTakenForATornTail) {
   Written written = any_journal(7);
-  written.sink.text[written.sink.ends[0] + 4] ^= 0x40;  // the length now leads far beyond the end
+  written.sink.text[written.sink.ends[0] + 4] ^= 0x40;  // the length now reaches far beyond the end
   const Outcome outcome = read(written.sink.text);
   EXPECT_FALSE(outcome.torn);
   EXPECT_NE(outcome.error.find("check"), std::string::npos);
 }
 
-/// A file whose room was made, but whose last sectors were not written before a crash.
+/// A file whose space was allocated, but whose last sectors were not written before a crash.
 TEST(Journal, ATailOfZerosIsTorn) {
   const Written written = any_journal(8);
   Outcome outcome = read(written.sink.text + std::string(4096, '\0'));
@@ -290,7 +290,7 @@ TEST(Journal, OtherFilesAreNoJournals) {
 
 // --- Types and versions -------------------------------------------------------------------------
 
-/// A journal of one record, as some other program wrote it.
+/// Returns a journal of one record, as another program wrote it.
 std::string journal_of(FrameType type, std::string_view fields) {
   StringSink sink;
   FrameWriter frames({.content = JournalContent::kEvents, .writer = "orrery 0.0.1"}, &sink);
@@ -327,8 +327,8 @@ TEST(Journal, ARecordThatIsNoneIsNamedWithItsOffset) {
                         payload));
 }
 
-/// As if the first version of LemonFound had said the node alone, and the second had not yet said
-/// how many faults.
+/// Stands for a first version of LemonFound with the node alone, and a second one without the
+/// number of faults.
 std::string add_a_fault(std::string_view fields) { return std::string(fields) + "\x01"; }
 std::string double_the_faults(std::string_view fields) {
   std::string raised(fields);

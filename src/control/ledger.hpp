@@ -1,11 +1,11 @@
 // control/ledger.hpp - where every accelerator-second goes: each has one cause, and the sum is
 // exact.
 //
-// Owned by State; moved by events. Devices of a type are counted by cause; a count that changes
-// closes the time it held. Sums are whole device-nanoseconds in 128 bits, so that a million devices
-// over a century fit and nothing is rounded.
+// Owned by State; changed by events. Devices of a type are counted by cause; a change of a count
+// first adds the time it held to its sum. Sums are whole device-nanoseconds in 128 bits, so a
+// million devices over a century fit and nothing is rounded.
 // Invariant: at every instant the counts of a type sum to its devices, so the sums of a type sum to
-// devices x time. Cost: O(1) a move.
+// devices x time. Cost: O(1) for a move.
 #pragma once
 
 #include <array>
@@ -19,26 +19,26 @@
 
 namespace orrery {
 
-/// What a device does, or why it does nothing.
+/// What a device does, or why it is idle.
 enum class DeviceUse : std::uint8_t {
   kUseful,      ///< advances its job for good, as far as is known yet
   kLost,        ///< advanced a job, and the work was lost (moved from kUseful afterwards)
-  kSaving,      ///< its job writes a checkpoint and stands
-  kStarting,    ///< data, programs and ranks on their way; a restart reads its checkpoint
-  kUndetected,  ///< its job stands and nobody knows yet (moved from kUseful afterwards)
+  kSaving,      ///< its job stands still to write a checkpoint
+  kStarting,    ///< loads data, programs and ranks; a restart reads its checkpoint
+  kUndetected,  ///< its job stands still unnoticed (moved from kUseful afterwards)
   kStopping,    ///< grace, and ranks not reported gone
-  kExclusive,   ///< taken so that nobody else is there
-  kNoDemand,    ///< idle: nobody waits for its type
+  kExclusive,   ///< held so that no other job uses the node
+  kNoDemand,    ///< idle: no job waits for its type
   kFragmented,  ///< idle: enough are free, but not where a waiting gang needs them
   kTooFew,      ///< idle: fewer are free than the next gang needs
   kReserved,    ///< idle: kept for a slot
-  kQuota,       ///< idle: those who wait may not have it
+  kQuota,       ///< idle: the quotas of the waiting jobs exclude it
   kPower,       ///< idle: no power or cooling for it
-  kOrder,       ///< idle: those who wait must not pass somebody, or wait by choice
+  kOrder,       ///< idle: waiting jobs must not pass another, or wait by choice
   kSpare,       ///< idle: kept back to replace lost ones
   kDraining,    ///< wanted for maintenance
   kDown,        ///< suspect, lost or joining
-  kRepair,      ///< quarantined or being mended
+  kRepair,      ///< quarantined or being repaired
 };
 inline constexpr std::size_t kDeviceUses = 18;
 
@@ -81,7 +81,8 @@ class Ledger {
     DeviceUse to = DeviceUse::kUseful;
     std::uint32_t devices = 0;
   };
-  /// Precondition: so many of that type are in `from`, and time does not run backwards.
+  /// Precondition: `from` has at least that many devices of the type, and time does not run
+  /// backwards.
   void move(const Move& move, Instant now);
 
   struct Recount {
@@ -90,12 +91,12 @@ class Ledger {
     DeviceUse to = DeviceUse::kLost;
     DeviceTime time = 0;
   };
-  /// Lays time already counted at another cause: work found lost later. What `from` does not have
-  /// is not moved, and the rest is returned.
+  /// Moves time that was already counted to another cause, for example work found lost later.
+  /// Returns the part that `from` did not have; it is not moved.
   [[nodiscard]] DeviceTime recount(const Recount& recount, Instant now);
 
   [[nodiscard]] std::uint32_t count(FleetTypeId type, DeviceUse use) const;
-  /// Up to `now`.
+  /// Returns the device time up to `now`.
   [[nodiscard]] DeviceTime sum(FleetTypeId type, DeviceUse use, Instant now) const;
   [[nodiscard]] Instant begin() const { return begin_; }
   [[nodiscard]] std::size_t types() const { return cells_.size(); }

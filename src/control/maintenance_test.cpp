@@ -14,7 +14,7 @@ class MaintenanceTest : public testing::Test {
     cluster_.send(
         SetMaintenance{id, std::move(nodes), now + Duration::hours(1), now + Duration::hours(3)});
   }
-  /// Runs for so long, on all eight devices of a node.
+  /// Submits a job of this length, on all eight devices of a node.
   JobId submit(Duration length) {
     Submission submission = cluster_.job(8);
     submission.request.estimate = length;
@@ -62,7 +62,7 @@ TEST_F(MaintenanceTest, LeavesAnOperatorsDrainAlone) {
   cluster_.send(DrainNode{node_, false, "disk"});
   window(1, {node_, NodeId(1)});
   cluster_.wait(Duration::hours(1));
-  cluster_.send(DrainNode{NodeId(1), false, "fan"});  // in the window
+  cluster_.send(DrainNode{NodeId(1), false, "fan"});  // during the window
   cluster_.wait(Duration::hours(2));
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
   EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kDrained);

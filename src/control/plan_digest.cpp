@@ -1,4 +1,4 @@
-// control/plan_digest.cpp - a plan entry in a few bytes.
+// control/plan_digest.cpp - computes and prints digests of plan entries.
 #include "control/plan_digest.hpp"
 
 #include <fmt/format.h>

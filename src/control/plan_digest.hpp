@@ -12,12 +12,12 @@ namespace orrery {
 
 struct PlansFound {
   std::uint64_t plans = 0;
-  double step_seconds = 0;  ///< of the best
+  double step_seconds = 0;  ///< step time of the best plan
 
   friend bool operator==(const PlansFound&, const PlansFound&) = default;
 };
 
-/// Nothing: there was no entry.
+/// The first alternative: there was no entry.
 using PlanDigest = std::variant<std::monostate, PlansFound, RejectionKind>;
 
 [[nodiscard]] PlanDigest digest_of(const PlanEntry* entry);

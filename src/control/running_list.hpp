@@ -1,9 +1,9 @@
-// control/running_list.hpp - the jobs that hold devices, and which of them changed since when.
+// control/running_list.hpp - the jobs that hold devices, with change counters.
 //
-// Belongs to a State. Situations show both: what is known of a job can be kept from pass to pass
-// without a look at every job.
-// Invariant: changes() counts up at every block in which a job came, left, moved or was edited; a
-// count never goes back. Cost: O(1) each.
+// Belongs to a State. Situations show the jobs and the counters, so passes can cache what they know
+// of a job without a look at every job.
+// Invariant: changes() counts up for every block in which a job came, left, moved or was edited; a
+// counter never goes back. Cost: O(1) each.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class RunningList {
   [[nodiscard]] auto end() const { return jobs_.end(); }
   [[nodiscard]] const RunningJob& operator[](std::size_t at) const { return jobs_[at]; }
 
-  /// Valid until the next change of the list; counted as a change whatever becomes of it.
+  /// Valid until the next change of the list; counts as a change even if nothing is edited.
   [[nodiscard]] RunningJob& edit(std::size_t at) {
     count(at);
     return jobs_[at];
@@ -34,7 +34,7 @@ class RunningList {
     count(jobs_.size() - 1);
     return jobs_.back();
   }
-  /// The last job takes its position.
+  /// Removes a job; the last job takes its position.
   void remove(std::size_t at) {
     count(at);
     count(jobs_.size() - 1);

@@ -1,9 +1,9 @@
-// control/scripted_cluster_test.hpp - a small fleet under control whose executor does what a test
-// says.
+// control/scripted_cluster_test.hpp - a small fleet under control whose executor is the test
+// itself.
 //
-// Every event goes through the codec into a second state, beside the core's: after each the
-// invariants must hold there, after each input both must have one digest. So a test of anything is
-// a test of codec, replay and invariants, too. Built by a test, used by one thread.
+// Every event goes through the codec into a second state, beside the core's: the invariants must
+// hold there after each event, and after each input both states must have the same digest. So every
+// test also tests codec, replay and invariants. Used by one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,12 +26,12 @@ namespace orrery {
 [[nodiscard]] std::string two_types();
 
 enum class PowerLimits : std::uint8_t { kNone, kAsBuilt };
-/// Whether devices may be shared: then what jobs are metered for is not what the ledger counts.
+/// Whether devices may be shared; if so, the metered time of jobs differs from the ledger's.
 enum class Sharing : std::uint8_t { kNever, kSometimes };
 
 struct ScriptedOptions {
   std::string fleet = four_nodes();
-  std::string tenants;  ///< the lines under "tenants:"; empty: one, "default"
+  std::string tenants;  ///< the lines under "tenants:"; empty: one tenant, "default"
   std::string policy = "fifo:blocking=false";
   PowerLimits power = PowerLimits::kNone;
   Sharing sharing = Sharing::kNever;
@@ -44,29 +44,29 @@ class ScriptedCluster {
   explicit ScriptedCluster(const ScriptedOptions& options = {});
   ~ScriptedCluster();
 
-  /// Of one gang of whole H100 for an hour; all its ranks on as few nodes as can be.
+  /// A job of one gang of whole H100 for an hour; its ranks are on as few nodes as possible.
   [[nodiscard]] Submission job(std::uint32_t devices) const;
   [[nodiscard]] GangRequest gang(std::uint32_t devices, std::string_view type = "h100") const;
-  /// Elastic, from whole nodes.
+  /// An elastic job of one gang with between `least` and `most` devices.
   [[nodiscard]] Submission elastic_job(std::uint32_t least, std::uint32_t most) const;
 
   const Outcome& send(InputKind what, const std::string& request_id = "");
-  /// Decisions as if a full pass beside the core had taken them.
+  /// Handles decisions as if a full pass beside the core had made them.
   void decide(std::vector<Decision> decisions);
   JobId submit(const Submission& submission, const std::string& request_id = "");
-  /// Submitted and given its devices.
+  /// Submits a job and lets it get its devices.
   JobId start(const Submission& submission);
-  /// Started and up.
+  /// Starts a job and reports it up.
   JobId run(const Submission& submission);
-  /// Until nothing more is due now.
+  /// Sends ticks until nothing is due now.
   void tick();
-  /// Time passes; whatever is due in between happens when it is due.
+  /// Advances time; everything due in between happens when it is due.
   void wait(Duration time);
 
   void up(JobId id);
-  /// Its ranks end by themselves and are gone.
+  /// Reports that the job's ranks ended by themselves and are gone.
   void end(JobId id, ExitKind kind = ExitKind::kDone);
-  /// Of its present attempt, on these nodes; none: anywhere.
+  /// Reports the ranks of the job's present attempt gone on these nodes; empty: on all nodes.
   void gone(JobId id, const std::vector<NodeId>& nodes = {});
 
   [[nodiscard]] const Core& core() const { return *core_; }
@@ -76,19 +76,19 @@ class ScriptedCluster {
   [[nodiscard]] const Topology& topology() const { return *topology_; }
   [[nodiscard]] const Job& job(JobId id) const { return state().job(id); }
   [[nodiscard]] JobPhase phase(JobId id) const { return job(id).phase; }
-  /// Of its first gang; empty where it holds none.
+  /// The nodes of the job's first gang; empty where it holds none.
   [[nodiscard]] std::vector<NodeId> nodes(JobId id) const;
   [[nodiscard]] NodeHealth health(NodeId id) const { return state().node(id).health; }
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] const std::vector<TimedEvent>& log() const { return log_; }
-  /// Of the input before, how many events are of a type.
+  /// Counts the events of a type that the last input caused.
   template <class Type>
   [[nodiscard]] std::size_t count() const {
     std::size_t found = 0;
     for (const Event& event : core_events_) found += std::holds_alternative<Type>(event) ? 1 : 0;
     return found;
   }
-  /// Actions of the input before.
+  /// The actions of the last input.
   [[nodiscard]] const std::vector<Action>& actions() const { return actions_; }
 
  private:

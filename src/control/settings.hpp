@@ -1,7 +1,7 @@
-// control/settings.hpp - the texts an operator may change while jobs run, read.
+// control/settings.hpp - reads the texts that an operator may change while jobs run.
 //
-// Called by Core to judge a text, by State to take up one that a log holds, by a snapshot. Pure.
-// Cost: that of parsing YAML.
+// Called by Core to check a text, by State to apply one from a log, and by snapshots. Pure. Cost:
+// that of parsing YAML.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@
 
 namespace orrery {
 
-/// Of a Tenants file on a fleet. Errors: "tenants:line:column", of its form or of what it promises.
+/// Reads a Tenants file for a fleet. Errors: "tenants:line:column", of its form or its guarantees.
 [[nodiscard]] Result<TenantTree> tenants_from(const std::string& yaml, const Topology& topology);
 
-/// Of a Policy file. Errors: "policy:line:column".
+/// Reads a Policy file. Errors: "policy:line:column".
 [[nodiscard]] Result<Policy> policy_from(const std::string& yaml);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// control/setup.hpp - the facts control rests on: made once by the daemon or the twin, the same for
-// a log's whole life. What changes while it runs is State.
+// control/setup.hpp - the facts that control needs: made once by the daemon or the twin, the same
+// for the whole life of a log. What changes at run time is State.
 //
 // A bundle of references; everything it names outlives the Core.
 #pragma once
@@ -24,24 +24,24 @@
 
 namespace orrery {
 
-/// What a plan search finds; a function of the key alone. Empty: nobody can plan here.
+/// Returns the result of a plan search; a function of the key alone. Empty: planning is impossible.
 using PlanSource = std::function<std::shared_ptr<const PlanEntry>(const PlanKey&)>;
 
-/// Waits and limits of the core; of virtual or real time alike.
+/// Time constants and limits of the core, for virtual and real time.
 struct ControlTiming {
   Duration grace = Duration::seconds(30);    ///< for a last checkpoint before a kill
-  Duration launch = Duration::seconds(5);    ///< of the ranks of a job, as prices count it
-  Duration lease = Duration::minutes(10);    ///< of jobs that restart after it
+  Duration launch = Duration::seconds(5);    ///< time to launch a job's ranks, as prices count it
+  Duration lease = Duration::minutes(10);    ///< lease of jobs that restart after it
   Duration backoff = Duration::seconds(10);  ///< after a program fault, doubling
   Duration backoff_max = Duration::minutes(10);
   Duration remember_requests = Duration::hours(24);
   Duration lemon_window = Duration::hours(24) * 14;
   std::uint32_t lemon_faults = 3;               ///< within the window, and above what chance gives
   Duration claim_window = Duration::hours(24);  ///< in which claims of jobs against nodes add up
-  std::uint32_t claims_cleared = 3;  ///< of a tenant within it; more take no node out of service
+  std::uint32_t claims_cleared = 3;             ///< limit for a tenant; more take no node out
 };
 
-/// Job numbers from `from` up to the one before `to`.
+/// Job numbers `from` to `to` - 1.
 struct JobNumbers {
   std::uint64_t from = 0;
   std::uint64_t to = 0;
@@ -56,16 +56,16 @@ struct ControlSetup {
   const StepSeries<DollarsPerJoule>* electricity = nullptr;
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
   PlanSource plans;
-  double failures_per_node_second = 0;  ///< usual; for checkpoint intervals and prices
+  double failures_per_node_second = 0;  ///< usual rate; for checkpoint intervals and prices
   Policy policy;
   ControlTiming timing;
-  /// Of every node before anybody has heard of it.
+  /// Health of each node before its first report.
   NodeHealth nodes_begin = NodeHealth::kReady;
   Instant begin;
-  /// Numbers that were given out by a part of the log that is lost: they are not given out again.
+  /// Numbers given out by a lost part of the log; they are not given out again.
   std::vector<JobNumbers> lost_jobs;
 
-  /// Whether `job` is one of those.
+  /// Whether `job` is in lost_jobs.
   [[nodiscard]] bool is_lost(JobId job) const {
     return std::any_of(lost_jobs.begin(), lost_jobs.end(), [job](const JobNumbers& lost) {
       return lost.from <= job.value() && job.value() < lost.to;

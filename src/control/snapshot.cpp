@@ -1,4 +1,4 @@
-// control/snapshot.cpp - the fields of the state, and what is made again from them.
+// control/snapshot.cpp - the fields of the state, and the parts rebuilt from them.
 #include "control/snapshot.hpp"
 
 #include <fmt/format.h>
@@ -21,32 +21,32 @@ namespace orrery {
 
 namespace {
 
-/// Rises with every change of the fields.
+/// The present form; it rises with every change of the fields.
 constexpr std::uint32_t kForm = 10;
-/// Of snapshots that had every job that was ever submitted.
+/// Form of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
-/// The last that only counted a node's faults.
+/// The last form that only counted a node's faults.
 constexpr std::uint32_t kFormOfFaultCounts = 4;
-/// The last that had one sum of what a job was given, over all types.
+/// The last form that had one sum of a job's device time, over all types.
 constexpr std::uint32_t kFormOfOneSum = 5;
-/// The last without reasons of drains, claims against nodes, and the submitters of jobs.
+/// The last form without reasons of drains, claims against nodes, and the submitters of jobs.
 constexpr std::uint32_t kFormWithoutClaims = 6;
 
-/// The last without holds, the history of attempts, and jobs that wait for others to fail.
+/// The last form without holds, the history of attempts, and jobs that wait for others to fail.
 constexpr std::uint32_t kFormWithoutAttempts = 7;
 
-/// The last that had one sum of a job's dollars and joules at the nodes, and did not know where the
-/// data of a job are.
+/// The last form that had one sum of a job's dollars and its joules at the nodes, and did not
+/// record where the data of a job are.
 constexpr std::uint32_t kFormOfOneBill = 8;
 
-/// The last without the period of max-min shares.
+/// The last form without the period of max-min shares.
 constexpr std::uint32_t kFormWithoutShares = 9;
 
-/// Which form fields are of.
+/// Returns the form of the fields.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
 std::uint32_t form_of(const Decoder& decoder) { return decoder.form(); }
 
-/// Faults of a node that are taken over from a count.
+/// The most faults of a node that are taken over from a count.
 constexpr std::uint32_t kFaultsMost = 1000;
 
 }  // namespace
@@ -99,7 +99,7 @@ void code(Codec& codec, S& terms) {
   codec(kind, priority, time_limit, estimate);
 }
 
-/// What the encoding of a Submission leaves out (control/job_fields.hpp).
+/// Encodes what the encoding of a Submission leaves out (control/job_fields.hpp).
 template <class Codec>
 void code_rest(Codec& codec, const std::shared_ptr<const Submission>& submission) {
   if (submission == nullptr) return;
@@ -112,7 +112,7 @@ void code_rest(Decoder& decoder, std::shared_ptr<const Submission>& submission) 
   submission = std::move(whole);
 }
 
-/// Its place among the running is made again.
+/// Leaves out the job's position in the running list, which is rebuilt.
 template <class Codec, SameStruct<Job> S>
 void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
@@ -129,7 +129,7 @@ void code(Codec& codec, S& job) {
   code_rest(codec, submission);
 }
 
-/// Its job, or that it is archived.
+/// Encodes the job, or that it is archived.
 template <class Codec, SameStruct<JobTable::Slot> S>
 void code(Codec& codec, S& slot) {
   bool there = slot.job != nullptr || form_of(codec) == kFormOfAllJobs;
@@ -142,7 +142,7 @@ void code(Codec& codec, S& slot) {
   }
 }
 
-/// Its request is that of its job.
+/// Leaves out the request, which is that of the job.
 template <class Codec, SameStruct<RunningJob> S>
 void code(Codec& codec, S& run) {
   [[maybe_unused]] auto& [id, request, submitted, started, since, expected_end, checkpoint, done,
@@ -160,7 +160,7 @@ void code(Codec& codec, S& node) {
       std::uint32_t count = 0;
       Instant last;
       codec(count, last);
-      return faults.assign(std::min(count, kFaultsMost), last);  // as if all had come with it
+      return faults.assign(std::min(count, kFaultsMost), last);  // as if all came with it
     }
   }
   codec(faults);
@@ -194,7 +194,7 @@ void code(Codec& codec, S& changes) {
 
 namespace {
 
-/// A command that was answered, in the order of their age.
+/// A command that was answered; ordered by age.
 struct Remembered {
   Instant at;
   std::string request;
@@ -218,10 +218,10 @@ void code(Codec& codec, S& limits) {
   codec(cap, supply);
 }
 
-/// What lies behind an interface, in between.
+/// The parts of the state that are behind an interface, in a form that can be encoded.
 struct Parts {
   std::vector<Remembered> requests;
-  std::vector<std::pair<LinkId, LinkState>> links;  ///< other than new
+  std::vector<std::pair<LinkId, LinkState>> links;  ///< all that differ from a new link
   std::vector<Limits> limits;                       ///< by power domain
   std::vector<double> recent;                       ///< by tenant, then type, all types last
   std::vector<PlanKey> plans;
@@ -235,7 +235,7 @@ void code(Codec& codec, S& parts) {
 
 }  // namespace
 
-/// Of what a checksum is kept, and so compared, too.
+/// Defines the fields that are encoded, and therefore compared by the checksum.
 class StateCodec {
  public:
   template <class Codec, SameStruct<State> S>
@@ -253,7 +253,7 @@ class StateCodec {
   }
 
   static Parts parts_of(const State& state);
-  /// Of a fleet of one type there is no doubt of which a sum was.
+  /// Assigns a sum over all types to the one type, in a fleet that has only one.
   static void lay_sums_at_the_type(State& state);
   static Status make_again(State& state, const Parts& parts);
 
@@ -381,7 +381,7 @@ Status StateCodec::make_settings(State& state) {
   return {};
 }
 
-// Before anything is made from it.
+// Checks the fields before anything is rebuilt from them.
 Status StateCodec::check(const State& state, const Parts& parts) {
   const auto nonsense = [](std::string_view what) {
     return environment_error(fmt::format("the snapshot makes no sense: {}", what));
@@ -478,7 +478,7 @@ struct Head {
   std::uint32_t devices = 0;
   std::uint32_t types = 0;
   std::uint32_t links = 0;
-  std::uint32_t power_domains = 0;  ///< that are limited
+  std::uint32_t power_domains = 0;  ///< only those that are limited
 
   friend bool operator==(const Head&, const Head&) = default;
 };
@@ -526,7 +526,7 @@ Status restore(State& state, std::string_view bytes) {
   if (bytes.size() < sizeof(std::uint64_t)) return environment_error("the snapshot is cut short");
   const std::string_view fields = bytes.substr(0, bytes.size() - sizeof(std::uint64_t));
   const auto found = load_little_endian<std::uint64_t>(fields.data() + fields.size());
-  // Earlier versions wrote the sum of base/checksum.hpp.
+  // Earlier versions wrote a checksum of base/checksum.hpp.
   if (found != xxh3(fields) && found != checksum(fields, 0)) {
     return environment_error("the snapshot is damaged: its checksum is another");
   }

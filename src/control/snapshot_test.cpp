@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// A bit of everything.
+/// Creates some of everything that a state can hold.
 void live(ScriptedCluster& cluster) {
   cluster.send(SetSpare{NodeId(3), true});
   const JobId runs = cluster.run(cluster.job(8));
@@ -43,7 +43,7 @@ Status restored(const ControlSetup& setup, std::string_view bytes) {
   return restore(state, bytes);
 }
 
-/// Written by the program of before jobs could be archived: one runs, one is done, one was
+/// Written by the version from before jobs could be archived: one job runs, one is done, one was
 /// cancelled, one waits.
 TEST(Snapshot, OneWithAllJobsIsStillRead) {
   ScriptedCluster cluster;
@@ -63,7 +63,7 @@ TEST(Snapshot, OneWithAllJobsIsStillRead) {
   EXPECT_EQ(broken_invariant(state), std::nullopt);
 }
 
-/// One job had both types and is done, one has the new one and leaves some of it, one is archived,
+/// One job had both types and is done, one has the new type and leaves some of it, one is archived,
 /// one waits.
 void live_on_two_types(ScriptedCluster& cluster) {
   Submission both = cluster.job(8);
@@ -84,7 +84,7 @@ void live_on_two_types(ScriptedCluster& cluster) {
   cluster.tick();
 }
 
-/// Written by the program of before types were told apart in bills, after live_on_two_types.
+/// Written by the version from before bills separated types, after live_on_two_types.
 TEST(Snapshot, OneWithOneSumOverAllTypesIsStillRead) {
   ScriptedCluster cluster({.fleet = two_types()});
   live_on_two_types(cluster);
@@ -106,14 +106,15 @@ TEST(Snapshot, OneWithOneSumOverAllTypesIsStillRead) {
     EXPECT_TRUE(usage.devices.of(kAllTypes) == usage.devices.total()) << "nobody knows of which";
   }
   EXPECT_EQ(state.job(JobId(2)).leaving, 8U);
-  // From then on they are told apart.
+  // From then on types are separate.
   const Instant from = state.job(JobId(2)).metered;
   const JobUsage later = state.usage_of(JobId(2), from + Duration::hours(1));
   EXPECT_DOUBLE_EQ(device_hours(later.devices.of(FleetTypeId(0))), 16);
   EXPECT_DOUBLE_EQ(device_hours(later.devices.of(kAllTypes)), 4.0 / 3);
 }
 
-/// Of the same program: eight had run for half an hour and were done, sixteen run on.
+/// Written by the version from before bills separated types: eight devices had run for half an hour
+/// and were done, sixteen run on.
 TEST(Snapshot, OneWithOneSumOfAFleetOfOneTypeLeavesNoDoubt) {
   ScriptedCluster cluster;
   const Result<std::string> bytes =
@@ -234,7 +235,7 @@ std::string with_checksum(std::string bytes) {
   return std::string(out.bytes());
 }
 
-/// The bytes with `by` in the place of `what`, wherever that stands.
+/// Returns the bytes with `by` instead of `what`, wherever that occurs.
 template <class Field>
 std::string replaced(std::string bytes, const Field& what, const Field& by) {
   Encoder old;
@@ -250,7 +251,7 @@ std::string replaced(std::string bytes, const Field& what, const Field& by) {
   return with_checksum(std::move(bytes));
 }
 
-/// Two run, each on a node, the first of them for longer; under a limit of 20 kW.
+/// Two jobs run, each on a node, the first for longer; under a limit of 20 kW.
 class NonsenseTest : public testing::Test {
  protected:
   NonsenseTest() : cluster_(powered()) {
@@ -306,7 +307,7 @@ TEST_F(NonsenseTest, OfNumbersThatAreNoneIsRefused) {
             "the snapshot makes no sense: a power limit is no number");
 }
 
-/// Whatever is taken is a state that holds together, and can be written and read again.
+/// Accepted bytes give a consistent state that can be written and read again.
 TEST_F(NonsenseTest, OfAnyByteIsRefusedOrDoesNoHarm) {
   std::size_t refused = 0;
   const std::size_t size = bytes_.size() - sizeof(std::uint64_t);

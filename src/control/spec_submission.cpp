@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-/// The same number for the same name, never 0.
+/// Returns a number for a program name: equal for equal names, never 0.
 std::uint32_t number_of(const std::string& program) {
   return static_cast<std::uint32_t>(checksum(program, 0)) | 1U;
 }

@@ -1,4 +1,4 @@
-// control/spec_submission.hpp - what a job spec asks of control, one way for whoever takes jobs:
+// control/spec_submission.hpp - translates a job spec into submissions, for every source of jobs:
 // the daemon's intake, traces, scenarios.
 #pragma once
 
@@ -9,15 +9,15 @@
 
 namespace orrery {
 
-/// A spec whose request was resolved: how it restarts and saves, what is compiled for it. Jobs it
-/// comes after, and its array, are its owner's to add.
+/// Returns the submission of a spec with a resolved request: how it restarts, how it saves, what is
+/// compiled for it. The caller adds dependencies and the array.
 [[nodiscard]] Submission submission_of(const JobSpec& spec, JobRequest request);
 
-/// The list of a submission for jobs that must end so.
+/// Returns the list of a submission for jobs that must end in the way `when` says.
 [[nodiscard]] std::vector<JobId>& dependencies_of(Submission& submission, AfterCondition when);
 
-/// The jobs of a spec in their order: of an array as many as it counts, "name[0]" first; else the
-/// one. `array`: its id, unused where it is none.
+/// Returns the jobs of a spec in order: for an array as many as its count, "name[0]" first; else
+/// one. `array` is the id of the array, unused if there is none.
 [[nodiscard]] std::vector<Submission> jobs_of(const JobSpec& spec, const Submission& each,
                                               ArrayId array);
 

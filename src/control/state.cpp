@@ -23,7 +23,7 @@ bool active_phase(JobPhase phase) {
   return phase >= JobPhase::kQueued && phase <= JobPhase::kStopping;
 }
 
-/// Means of a tenant that another usage takes up.
+/// Copies a tenant's recent means into another usage.
 void copy_recent(std::pair<const TenantUsage&, TenantId> from,
                  std::pair<TenantUsage&, TenantId> to) {
   for (std::uint32_t t = 0; t < from.first.tree().type_count(); ++t) {
@@ -33,7 +33,7 @@ void copy_recent(std::pair<const TenantUsage&, TenantId> from,
   to.first.set_recent(to.second, kAllTypes, from.first.recent(from.second, kAllTypes));
 }
 
-/// The queue's order as it is kept: of submission.
+/// The order of the queue: by submission, then id.
 bool before(const WaitingJob& a, const WaitingJob& b) {
   return a.submitted != b.submitted ? a.submitted < b.submitted : a.id < b.id;
 }
@@ -102,7 +102,8 @@ Situation State::situation(Instant now) const {
   s.usage = usage_.get();
   s.power = power_ ? &*power_ : nullptr;
   s.caps = caps_ ? &*caps_ : nullptr;
-  // Policies that take the first option start jobs before plans are known: plans only meter.
+  // Policies that take the first option start jobs before plans are known: plans serve only
+  // metering.
   s.plans = policy_.choice == OptionChoice::kCheapest ? &plans_ : nullptr;
   s.history = this;
   s.costs = setup_.costs;
@@ -154,7 +155,7 @@ void State::on(const JobSubmitted& event) {
   ORRERY_ASSERT(
       event.job == next || (setup_.is_lost(next) && setup_.is_lost(JobId(event.job.value() - 1))),
       "job ids grow, and only lost ones are passed over");
-  ended_ += event.job.value() - jobs_.size();  // those that are passed over
+  ended_ += event.job.value() - jobs_.size();  // skipped ids
   Job& job = jobs_.emplace(event.job);
   job.id = event.job;
   job.submission = std::make_shared<const Submission>(event.submission);
@@ -203,7 +204,7 @@ void State::leave_queue(Job& job) {
   waiting_.erase(found);
 }
 
-/// Of what nobody launches nobody asks.
+/// Only jobs with a spec are launched, so only their places are asked for.
 void State::note_place(Job& job, std::span<const PlacedGang> gangs) {
   if (job.spec.empty()) return;
   job.placed.clear();
@@ -293,10 +294,10 @@ void State::on(const JobStopping& event) {
   job.usage.preemptions += event.reason == StopReason::kPreempted ? 1 : 0;
   job.usage.faults += event.reason == StopReason::kInfra ? 1 : 0;
   job.usage.program_faults += event.reason == StopReason::kProgram ? 1 : 0;
-  ++changes_.freed;  // as far as rights go, it has left
+  ++changes_.freed;  // for quotas and guarantees the job has left
 }
 
-// Whatever ranks have not been reported gone keep their devices, but not for the job any more.
+// Ranks that were not reported gone keep their devices, but no longer for this job.
 void State::leave_running(Job& job) {
   meter(job);
   RunningJob& run = running_.edit(job.at);
@@ -354,7 +355,7 @@ void State::on(const JobEnded& event) {
   note_end(job);
 }
 
-// It comes to its end so much later than was thought.
+// Moves the job's expected end by the correction.
 void State::on(const WorkSettled& event) {
   Job& job = at(event.job);
   RunningJob& run = running_at(event.job);
@@ -449,12 +450,12 @@ void State::on(const PowerLimitSet& event) {
 
 void State::on(const PolicySet& event) {
   policy_ = *policy_from(event.yaml);
-  share_period_ = {};  // of the policy before
+  share_period_ = {};  // that of the policy before
   policy_text_ = event.yaml;
   ++changes_.freed;
 }
 
-// Jobs follow their tenants by path; Core has made sure that each is still there.
+// Jobs follow their tenants by path; Core has checked that each tenant still exists.
 void State::on(const TenantsSet& event) {
   auto tenants = std::make_shared<const TenantTree>(*tenants_from(event.yaml, *setup_.topology));
   std::vector<JobUsage> by_tenant(tenants->size());

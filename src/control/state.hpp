@@ -1,8 +1,8 @@
 // control/state.hpp - what control knows: jobs, nodes, tenants, power, plans, slots, meters.
 //
 // Made from a ControlSetup; apply() is the only way to change it, so applying a log again gives the
-// same state (digest() says so). Read by Core to decide, by passes through situation(), by reports.
-// One thread. Invariant: see check_invariants (control/invariants.hpp). Cost of an event:
+// same state (comparable by digest()). Read by Core to decide, by passes through situation(), by
+// reports. One thread. Invariant: see broken_invariant (control/invariants.hpp). Cost of an event:
 // O(what it names), plus O(waiting) where the queue is not in the order of submission.
 #pragma once
 
@@ -29,19 +29,19 @@ namespace orrery {
 
 class HeldSituation;
 
-/// A node's life, beside what the fleet shows of it.
+/// The state of a node that the fleet does not show.
 struct NodeRecord {
   std::uint64_t boot = 0;
   NodeHealth health = NodeHealth::kReady;
   bool spare = false;
   bool lemon = false;
-  bool drain = false;           ///< it takes no work before it is resumed, whatever befalls it
+  bool drain = false;  ///< takes no work before it is resumed, even after faults and reboots
   std::vector<Instant> faults;  ///< within the window that ends with the last
   std::string drain_why;        ///< as given with the drain, until it is ready again
-  std::string out_why;          ///< what took it out of service last, until it is ready again
+  std::string out_why;          ///< what last took it out of service, until it is ready again
 };
 
-/// A claim of a job against a node, as long as later ones are judged by it.
+/// A claim of a job against a node, kept as long as later claims are judged by it.
 struct Claim {
   JobId job;
   std::uint32_t attempt = 0;
@@ -51,8 +51,8 @@ struct Claim {
   ClaimVerdict verdict = ClaimVerdict::kRefused;
 };
 
-/// Devices whose ranks may still run though their job has let go of them: of a lost node, or of an
-/// earlier epoch.
+/// Devices whose ranks may still run although their job has given them up: they are on a lost node,
+/// or of an earlier epoch.
 struct Ghost {
   JobId job;
   std::uint32_t attempt = 0;
@@ -73,28 +73,28 @@ class State : public DeviceHistory {
  public:
   explicit State(const ControlSetup& setup);
 
-  /// Precondition: `at` is not before that of the event before, and the event fits the state.
+  /// Precondition: `at` is not before that of the previous event, and the event fits the state.
   void apply(Instant at, const Event& event);
 
   [[nodiscard]] const ControlSetup& setup() const { return setup_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
-  /// The files that were set while it ran; empty: those of the setup hold.
+  /// The text of the policy and of the tenants set at run time; empty: those of the setup hold.
   [[nodiscard]] const std::string& policy_text() const { return policy_text_; }
   [[nodiscard]] const std::string& tenants_text() const { return tenants_text_; }
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
 
-  /// Numbers of jobs that were given out, or passed over.
+  /// How many job numbers were given out or skipped.
   [[nodiscard]] std::size_t jobs() const { return jobs_.size(); }
-  /// Those that are not archived, by id.
+  /// The jobs that are not archived, by id.
   [[nodiscard]] const JobTable& all_jobs() const { return jobs_; }
   /// Precondition: has(id).
   [[nodiscard]] const Job& job(JobId id) const { return jobs_[id]; }
-  /// It was submitted, and is not archived.
+  /// Whether the job was submitted and is not archived.
   [[nodiscard]] bool has(JobId id) const { return jobs_.has(id); }
-  /// Whether a job has ended and nothing here refers to it any more.
+  /// Whether a job has ended and nothing in the state refers to it any more.
   [[nodiscard]] bool may_archive(JobId id) const;
-  /// Precondition: it holds devices.
+  /// Precondition: the job holds devices.
   [[nodiscard]] const RunningJob& running(JobId id) const { return running_[job(id).at]; }
   [[nodiscard]] std::span<const RunningJob> running() const { return running_.jobs(); }
   [[nodiscard]] std::span<const WaitingJob> waiting() const { return waiting_; }
@@ -102,28 +102,29 @@ class State : public DeviceHistory {
   [[nodiscard]] const std::set<JobId>& held_jobs() const { return held_; }
   /// Jobs that wait for the end of this one.
   [[nodiscard]] std::span<const JobId> after(JobId id) const;
-  /// How `before`, which a submission waits for, stands. Precondition: it is not archived.
+  /// Returns the state of the dependency of a submission on `before`. Precondition: `before` is not
+  /// archived.
   [[nodiscard]] Dependency dependency(const Submission& submission, JobId before) const;
-  /// Of an array, how many of its jobs are neither held nor ended.
+  /// Returns how many jobs of an array are neither held nor ended.
   [[nodiscard]] std::uint32_t active(ArrayId array) const;
   /// The held jobs of an array, ascending.
   [[nodiscard]] std::vector<JobId> held_of(ArrayId array) const;
 
   [[nodiscard]] const NodeRecord& node(NodeId id) const { return nodes_[id.value()]; }
-  /// Nodes kept back, ready or not, ascending.
+  /// The nodes kept back as spares, ready or not, ascending.
   [[nodiscard]] const std::set<NodeId>& spares() const { return spares_; }
   /// Jobs with devices on a node, ascending. O(devices of the node), more where devices are shared.
   [[nodiscard]] std::vector<JobId> jobs_on(NodeId id) const;
   [[nodiscard]] std::span<const Ghost> ghosts() const { return ghosts_; }
-  /// Whether there is anything that such an event would free. O(ghosts + nodes of the job).
+  /// Whether such an event would free anything. O(ghosts + nodes of the job).
   [[nodiscard]] bool has_ranks(const DevicesFreed& of) const;
   [[nodiscard]] const std::map<std::uint32_t, Maintenance>& maintenance() const {
     return maintenance_;
   }
-  /// Whether a maintenance window that has begun and is not over names a node. O(their nodes).
+  /// Whether a node is in a maintenance window that has begun and is not over. O(nodes of windows).
   [[nodiscard]] bool in_window(NodeId id, Instant now) const;
 
-  /// In the order in which they were made. Few: claims of live jobs and of the last day.
+  /// Claims in the order in which they were made. Few: those of live jobs and of the last day.
   [[nodiscard]] std::span<const Claim> claims() const { return claims_; }
 
   [[nodiscard]] const Fleet& fleet() const { return fleet_; }
@@ -140,14 +141,14 @@ class State : public DeviceHistory {
   [[nodiscard]] std::optional<Instant> last_pass(PassKind kind) const {
     return last_pass_[static_cast<std::size_t>(kind)];
   }
-  /// Passes of either kind up to now.
+  /// How many passes of either kind ran up to now.
   [[nodiscard]] std::uint64_t passes() const { return passes_; }
-  /// Archived or not.
+  /// How many jobs have ended, archived or not.
   [[nodiscard]] std::size_t ended_jobs() const { return ended_; }
 
-  /// What a pass at `now` rests on. Valid until the next event.
+  /// What a pass at `now` needs. Valid until the next event.
   [[nodiscard]] Situation situation(Instant now) const;
-  /// The same for a pass beside the core: it stays as it is whatever events follow.
+  /// A copy of situation() for a pass beside the core: later events do not change it.
   [[nodiscard]] std::unique_ptr<const HeldSituation> hold(Instant now);
 
   /// What a job has used up to `now`.
@@ -155,14 +156,16 @@ class State : public DeviceHistory {
   [[nodiscard]] double device_seconds(JobId id, FleetTypeId type, Instant now) const override;
   [[nodiscard]] JobPast past(JobId id) const override;
   [[nodiscard]] const SharePeriod& share_period() const override { return share_period_; }
-  /// What of a job's time counted as useful in `ledger`, which holds up to `now`, was none, as
-  /// `progress` says: lays it where it belongs there, and returns what its usage gains.
-  /// Precondition: the job holds devices.
+  /// Returns the progress to assume when an attempt stops: that of the event or, if it reports
+  /// nothing and the job writes no checkpoints but restarts, all of the attempt's work as lost.
   [[nodiscard]] Progress progress_at_stop(const Job& job, const JobStopping& event) const;
+  /// Returns what `told` says or, if it reports nothing, with the loss assumed at the stop.
   [[nodiscard]] static Progress progress_when_gone(const Job& job, const Progress& told);
+  /// Moves time that counted as useful in `ledger`, which is exact up to `now`, to the causes in
+  /// `progress`, and returns what the job's usage gains. Precondition: the job holds devices.
   [[nodiscard]] JobUsage settle_in(Ledger& ledger, JobId id, const Progress& progress,
                                    Instant now) const;
-  /// Of all jobs, and of a tenant's own, as far as they were metered.
+  /// Usage of all jobs, and of each tenant's own, as far as metered.
   [[nodiscard]] const JobUsage& total() const { return total_; }
   [[nodiscard]] std::span<const JobUsage> by_tenant() const { return by_tenant_; }
 
@@ -208,15 +211,16 @@ class State : public DeviceHistory {
   void set_phase(Job& job, JobPhase phase);
   void leave_queue(Job& job);
   void leave_running(Job& job);
-  /// Closes the meter of a job: what it held since, at the rates it had.
+  /// Meters a job up to now: adds what it held since it was last metered, at the rates it had.
   void meter(Job& job);
-  /// Egress is billed once for each site.
+  /// Adds the egress cost of the job's data, once for each site.
   void bring_data(Job& job, const RunningJob& run);
-  /// Adds what a job that holds devices used since.
+  /// Adds what a job that holds devices used since it was metered.
   void add_since_metered(const Job& job, Instant now, JobUsage& used) const;
   void count_usage(const RunningJob& run, std::int64_t sign);
   void enter_usage(const RunningJob& run, std::int64_t sign);
-  /// Past usage up to now. Where what is held changes, and where somebody comes whose turn it says.
+  /// Advances the decayed usage of tenants to now. Called before holdings change or a job enters
+  /// the queue.
   void advance_usage();
   void drop_slots(JobId job);
   void add_power(const RunningJob& run);
@@ -235,7 +239,7 @@ class State : public DeviceHistory {
   void edit_node(NodeId id, const NodeRecord& record);
   static void note_reasons(const NodeChanged& event, NodeRecord& record);
   void settle_claims(const NodeChanged& event);
-  /// What the fleet shows of a node: a spare takes no work until it replaces another.
+  /// The health that the fleet shows: a spare takes no work until it replaces another node.
   [[nodiscard]] static NodeHealth shown_health(const NodeRecord& record);
   void note_end(Job& job);
   static void note_place(Job& job, std::span<const PlacedGang> gangs);
@@ -249,9 +253,9 @@ class State : public DeviceHistory {
   Instant now_;
   std::uint64_t version_ = 0;
   Policy policy_;
-  std::string policy_text_;   ///< of PolicySet; empty: the setup's policy holds
-  std::string tenants_text_;  ///< of TenantsSet; empty: the setup's tenants hold
-  std::shared_ptr<const TenantTree> own_tenants_;  ///< once they were set
+  std::string policy_text_;   ///< text of PolicySet; empty: the setup's policy holds
+  std::string tenants_text_;  ///< text of TenantsSet; empty: the setup's tenants hold
+  std::shared_ptr<const TenantTree> own_tenants_;  ///< once TenantsSet was applied
   const TenantTree* tenants_;
   JobTable jobs_;
   std::vector<WaitingJob> waiting_;  ///< in the order of submission, then id
@@ -269,14 +273,14 @@ class State : public DeviceHistory {
   Fleet fleet_;
   std::vector<NodeRecord> nodes_;
   std::set<NodeId> spares_;
-  std::vector<JobId> owner_;  ///< by device, while one has all of it, be it as a ghost
+  std::vector<JobId> owner_;  ///< by device: the job or ghost that holds all of it
   std::vector<Ghost> ghosts_;
   std::vector<Claim> claims_;
   std::map<std::uint32_t, Maintenance> maintenance_;
-  std::vector<Closure> closures_;  ///< what maintenance_ comes to for passes
+  std::vector<Closure> closures_;  ///< form of maintenance_ that passes use
 
   std::unique_ptr<TenantUsage> usage_;
-  Instant usage_until_;  ///< when its means were true
+  Instant usage_until_;  ///< instant up to which usage_ is advanced
   std::optional<PowerCaps> caps_;
   std::optional<PowerBudget> power_;
   PlanTable plans_;
@@ -286,7 +290,7 @@ class State : public DeviceHistory {
   Changes changes_;
   std::array<std::optional<Instant>, 2> last_pass_;
   std::uint64_t passes_ = 0;
-  SharePeriod share_period_;  ///< where keeps_share_period(); else empty
+  SharePeriod share_period_;  ///< only where keeps_share_period(); else empty
   std::size_t ended_ = 0;
 
   Ledger ledger_;

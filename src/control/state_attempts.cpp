@@ -1,4 +1,4 @@
-// The history of a job's attempts, its dependencies, and what is changed of it.
+// The history of a job's attempts, its dependencies, and changes of its terms.
 #include <algorithm>
 
 #include "base/assert.hpp"
@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-// Jobs of rehearsals have no spec, and their histories are not asked for.
+// Jobs of rehearsals have no spec, and no caller asks for their history.
 void State::begin_attempt(Job& job) const {
   if (job.spec.empty()) return;
   if (job.attempts.size() == kAttemptsKept) job.attempts.erase(job.attempts.begin());
@@ -75,11 +75,11 @@ void State::on(const JobChanged& event) {
     count_usage(run, 1);
     if (!run.stopping) run.expected_end = expected_end(run);
   }
-  ++changes_.freed;  // what was refused it may get now
-  ++changes_.plans;  // and its request is another one
+  ++changes_.freed;  // it may now get what was refused before
+  ++changes_.plans;  // and its request has changed
 }
 
-/// By its present request and plans, from what was done when it started.
+/// Computed from the present request and plans, and from the work done at the start.
 Instant State::expected_end(const RunningJob& run) const {
   const double left = 1 - job(run.id).done;
   Instant end = Instant::max();

@@ -1,4 +1,4 @@
-// Devices and nodes of the state: who holds what, and what it counts as.
+// Devices and nodes of the state: which job holds each device, and the cause it counts under.
 #include <algorithm>
 #include <bit>
 
@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-/// Part of a gang on one node.
+/// Returns the part of a gang on one node.
 Allocation part_of(const NodeDevices& at, std::uint16_t share) {
   Allocation part;
   part.ranks.push_back(at);
@@ -52,7 +52,7 @@ void State::move_use(NodeId node, std::uint64_t devices, std::pair<DeviceUse, De
                now_);
 }
 
-// Shared devices count as useful as long as anybody is on them.
+// Shared devices count as useful as long as any job has a share of them.
 void State::move_use(RunningJob& run, DeviceUse to) {
   for (const PlacedGang& gang : run.gangs) {
     if (gang.allocation.share < kWholeDevice) continue;
@@ -101,8 +101,8 @@ void State::release(const Ghost& part, DeviceUse from) {
   move_use(part.at.node, part.at.devices, {from, free_use(part.at.node)});
 }
 
-// What only the old epoch had is let go of when its ranks are reported gone; until then the job
-// answers for it. Within the instant all of it is free, so that needs of ranks may differ, too.
+// Devices that only the old epoch had are released when its ranks are reported gone; until then the
+// job pays for them. Within the event all devices are free, so that host needs of ranks may differ.
 void State::exchange_devices(Job& job, std::span<const PlacedGang> old, RunningJob& run) {
   std::map<NodeId, std::uint64_t> kept;
   for (const PlacedGang& gang : run.gangs) {
@@ -239,7 +239,7 @@ NodeHealth State::shown_health(const NodeRecord& record) {
   return spare ? NodeHealth::kDrained : record.health;
 }
 
-// A drain by an operator takes the place of a window's.
+// A drain by an operator replaces that of a window.
 void State::note_reasons(const NodeChanged& event, NodeRecord& record) {
   if (event.health == NodeHealth::kReady) {
     record.drain_why.clear();
@@ -262,7 +262,7 @@ void State::edit_node(NodeId id, const NodeRecord& record) {
   move_use(id, fleet_.view().node(id).free_mask, {was, free_use(id)});
   fleet_.set_health(id, shown_health(record));
   if (record.health != NodeHealth::kReady) return;
-  // Of a spare, too: jobs that wait to restart may have it.
+  // A spare counts, too: jobs that wait to restart may take it.
   if (!was_ready || (was_spare && !record.spare)) ++changes_.freed;
 }
 
@@ -281,7 +281,8 @@ void State::on(const NodeChanged& event) {
   settle_claims(event);
 }
 
-// A fault that the node's own checks find confirms the suspicion; a node that is let go clears it.
+// A fault found by the node's own checks confirms the suspicion; the node's return to service
+// clears it.
 void State::settle_claims(const NodeChanged& event) {
   const bool out =
       event.health == NodeHealth::kQuarantined || event.health == NodeHealth::kRepairing;
@@ -292,7 +293,7 @@ void State::settle_claims(const NodeChanged& event) {
   }
 }
 
-// Claims by which no later one is judged are dropped.
+// Claims that no longer affect a verdict are dropped.
 void State::on(const NodeAccused& event) {
   std::erase_if(claims_, [&](const Claim& claim) {
     const bool same =
@@ -308,7 +309,7 @@ void State::on(const NodeAccused& event) {
       {event.job, event.attempt, event.node, job(event.job).tenant, now_, event.verdict});
 }
 
-// Whatever ran there is gone with the old boot.
+// All processes of the old boot are gone.
 void State::on(const NodeBooted& event) {
   nodes_[event.node.value()].boot = event.boot;
   for (const Ghost& ghost : ghosts_) {

@@ -1,4 +1,4 @@
-// What jobs use: devices, energy, money, carbon, work lost.
+// The use of resources by jobs: devices, energy, money, carbon, lost work.
 #include <algorithm>
 #include <bit>
 
@@ -9,11 +9,11 @@
 namespace orrery {
 namespace {
 
-/// What a job's devices draw and cost a second, together.
+/// Draw and cost a second of a job's devices, together.
 struct Rates {
   double watts = 0;        ///< at the meter
   double hire = 0;         ///< dollars
-  double electricity = 0;  ///< dollars, where it is paid beside the hire
+  double electricity = 0;  ///< dollars paid beside the hire
   double co2_grams = 0;
 };
 
@@ -22,7 +22,7 @@ struct Span {
   Instant to;
 };
 
-/// The plan of a gang that was started without asking for plans; nullptr: none is known.
+/// Returns the plan of a gang that was started without a plan; nullptr: none is known.
 const PlannedWork* plan_found_since(const State& state, const RunningJob& run, std::size_t gang) {
   if (state.policy().choice == OptionChoice::kCheapest) return nullptr;
   const PlacedGang& placed = run.gangs[gang];
@@ -32,14 +32,14 @@ const PlannedWork* plan_found_since(const State& state, const RunningJob& run, s
   return fastest_plan_on(entry->value(), placed.allocation.ranks, state.fleet().view()).plan;
 }
 
-/// What one device of a gang draws while it works. Policies that take the first option start a gang
-/// before its plan is known: `found` is what has been found for it since.
+/// Returns the draw of one device of a gang while it works. Policies that take the first option
+/// start a gang before its plan is known: `found` is the plan found since.
 Watts draw_of_gang(const RunningJob& run, std::size_t gang, const DeviceCosts& costs,
                    const PlannedWork* found) {
   const Watts typical = costs.training().value_or(Watts());
   const Watts draw = run.terms[gang].draw > Watts() ? run.terms[gang].draw : typical;
   if (found == nullptr || !found->power) return draw;
-  // The plan's, as much lower as the clock has made the other.
+  // The plan's draw is scaled by the ratio by which the clock lowered the typical draw.
   return typical > Watts() ? found->power->total() * (draw / typical) : found->power->total();
 }
 
@@ -71,10 +71,10 @@ Rates rates_of(const State& state, const RunningJob& run, const Span& span) {
   return rates;
 }
 
-/// The time of whole devices of which a job has but a share of each.
+/// Returns the job's part of the time of whole devices that it shares.
 DeviceTime share_of(DeviceTime whole, std::uint16_t share) { return whole * share / kWholeDevice; }
 
-/// Whether what stops for this reason begins another attempt, as far as is known when it stops.
+/// Whether a job that stops for this reason will begin another attempt, as far as is known now.
 bool begins_anew(const Job& job, StopReason reason) {
   const Submission& asked = *job.submission;
   switch (reason) {
@@ -152,7 +152,7 @@ void State::add_since_metered(const Job& job, Instant now, JobUsage& used) const
   used.co2_grams += rates.co2_grams * time.count_seconds();
 }
 
-// Gangs of a job at several sites read where the first one is.
+// Gangs of a job at several sites read the data at the first gang's site.
 void State::bring_data(Job& job, const RunningJob& run) {
   if (run.request->data.empty()) return;
   const Topology& topology = *setup_.topology;
@@ -205,8 +205,8 @@ void State::on(const PassDone& event) {
 
 JobPast State::past(JobId id) const { return {job(id).attempt, job(id).since}; }
 
-// What an executor tells of an attempt's work goes first. Where it tells nothing, a job that writes
-// no checkpoints has lost all that the attempt did, whenever it begins anew.
+// An executor's report of the attempt's work takes precedence. Without a report, a job that writes
+// no checkpoints and begins anew has lost all of the attempt's work.
 Progress State::progress_at_stop(const Job& job, const JobStopping& event) const {
   const RunningJob& run = running_[job.at];
   Progress progress = event.progress;
@@ -232,7 +232,7 @@ JobUsage State::settle_in(Ledger& ledger, JobId id, const Progress& progress, In
     const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
     const auto devices = static_cast<DeviceTime>(request.devices);
     if (request.share < kWholeDevice) {
-      // The ledger counts a shared device once, for all that share it.
+      // The ledger counts a shared device once, for all jobs that share it.
       found.lost += share_of(devices * progress.lost.count_ns(), request.share);
       const Duration stood = progress.saving + progress.undetected;
       found.idle += share_of(devices * stood.count_ns(), request.share);

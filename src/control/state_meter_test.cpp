@@ -17,7 +17,7 @@ class Meter : public testing::Test {
     EXPECT_EQ(cluster_.topology().find_type("h100"), kNew);
     EXPECT_EQ(cluster_.topology().find_type("a100"), kOld);
   }
-  /// Sixteen of the new type, or else of the old one.
+  /// Returns a job for sixteen devices of the new type, or else of the old one.
   [[nodiscard]] Submission either() const {
     Submission submission = cluster_.job(16);
     auto& options = submission.request.roles.front().options;
@@ -103,7 +103,7 @@ TEST_F(Meter, HasNoEntryForTypesAJobNeverHad) {
 // --- Shares
 // ---------------------------------------------------------------------------------------
 
-/// A job that has a part of one device, in thousandths.
+/// Returns a job that has a share of one device, in thousandths.
 Submission share_of_one(const ScriptedCluster& cluster, std::uint16_t share) {
   Submission submission = cluster.job(1);
   submission.request.roles.front().options.front().gang.share = share;
@@ -142,7 +142,7 @@ TEST(MeterOfShares, FourQuartersOfADeviceMakeOneHourAnHour) {
 // --- Work that is lost
 // ------------------------------------------------------------------------------
 
-/// The executor of real machines tells nothing of the work that an attempt leaves.
+/// The executor of real machines reports nothing about the work that an attempt leaves.
 TEST(MeterOfLostWork, OfAJobWithoutCheckpointsIsAllThatAStoppedAttemptDid) {
   for (const std::uint16_t share : {std::uint16_t{1000}, std::uint16_t{500}}) {
     ScriptedCluster cluster({.sharing = Sharing::kSometimes});

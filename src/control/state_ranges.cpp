@@ -1,4 +1,4 @@
-// control/state_ranges.cpp - walks what a snapshot holds, in the order of the state.
+// control/state_ranges.cpp - checks the content of a snapshot in the order of the state.
 #include "control/state_ranges.hpp"
 
 #include <fmt/format.h>
@@ -11,12 +11,12 @@
 namespace orrery {
 namespace {
 
-/// What is wrong with something; nullptr: nothing.
+/// What is wrong; nullptr: nothing.
 using Wrong = const char*;
 
-/// More device-nanoseconds than any fleet has in the time there is; sums of so many still fit.
+/// More device-nanoseconds than any fleet can have; sums of that many values still fit.
 constexpr DeviceTime kTimeMax = DeviceTime{1} << 95;
-/// More kinds of jobs than anybody submits.
+/// More job classes than are ever submitted.
 constexpr std::uint32_t kClassesMax = 1U << 24;
 
 bool is_part(double value) { return value >= 0 && value <= 1; }
@@ -89,7 +89,7 @@ class StateRanges {
   }
 
  private:
-  /// Between 1 and its devices, all of them there.
+  /// Whether `at` names at least one device, and only devices that its node has.
   [[nodiscard]] bool is_on_node(const NodeDevices& at) const;
   [[nodiscard]] Wrong hold(const NodeDevices& at, std::uint16_t share);
   [[nodiscard]] Wrong wrong_of(const Job& job, JobId id) const;
@@ -106,7 +106,7 @@ class StateRanges {
 
   const State& s_;
   const Topology& topology_;
-  std::vector<std::uint16_t> held_;  ///< thousandths, by device
+  std::vector<std::uint16_t> held_;  ///< by device, in thousandths
 };
 
 Wrong StateRanges::sizes() const {
@@ -123,7 +123,7 @@ bool StateRanges::is_on_node(const NodeDevices& at) const {
   return width > 0 && width <= topology_.group(at.node).devices;
 }
 
-// What is held must not be held twice before it is taken from the fleet.
+// Fails if devices are already held, so that none is taken from the fleet twice.
 Wrong StateRanges::hold(const NodeDevices& at, std::uint16_t share) {
   if (!is_on_node(at)) return "devices that no node has";
   if (share == 0 || share > kWholeDevice) return "a share of a device that is none";
@@ -132,7 +132,7 @@ Wrong StateRanges::hold(const NodeDevices& at, std::uint16_t share) {
   const std::uint32_t first = topology_.place(at.node).first_device.value();
   for (std::uint64_t left = at.devices; left != 0; left &= left - 1) {
     std::uint16_t& held = held_[first + static_cast<std::uint32_t>(std::countr_zero(left))];
-    // One that is held whole has no room for a share.
+    // A device that is held whole has no room for a share.
     if (whole ? held != 0 : held + share > kShareMax) return "devices that another holds";
     held = whole ? kShareMax : static_cast<std::uint16_t>(held + share);
   }

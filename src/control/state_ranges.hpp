@@ -1,9 +1,9 @@
-// control/state_ranges.hpp - whether the numbers of a state that was read can be meant: ids that
-// are there, devices that a node has, times that have passed, sums that are numbers.
+// control/state_ranges.hpp - checks whether the numbers of a restored state are in range: ids that
+// exist, devices that a node has, times that have passed, sums that are numbers.
 //
-// Asked by restore() before anything is made from them: what lies in range can be looked up and
-// counted without harm, and whether it fits together is then for broken_invariant() to say
-// (control/invariants.hpp). Cost: O(jobs + devices + what they hold).
+// Called by restore() before anything is rebuilt: numbers in range can be looked up and counted
+// safely; broken_invariant() (control/invariants.hpp) then checks whether they are consistent.
+// Cost: O(jobs + devices + what they hold).
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@
 
 namespace orrery {
 
-/// The first number that cannot be meant, in words, with the job or node it belongs to; none: all
-/// can. Precondition: the tenants of the state are those it was written with.
+/// Returns the first number that is out of range, in words, with the job or node it belongs to;
+/// none: all are in range. Precondition: the tenants of the state are those it was written with.
 [[nodiscard]] std::optional<std::string> out_of_range(const State& state);
 
 }  // namespace orrery

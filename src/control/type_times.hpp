@@ -1,7 +1,7 @@
-// control/type_times.hpp - device time by type of accelerator, for the types of which there is any.
+// control/type_times.hpp - device time by type of accelerator, for types with a nonzero time.
 //
-// Part of every job that is remembered, so it is small: an entry for each type a job really held,
-// most often one. Filled by meters (control/state_meter.cpp).
+// Part of every job in the state, so it is small: one entry for each type that a job held, most
+// often one. Filled by meters (control/state_meter.cpp).
 // Invariant: entries ascend by type, and none of them is zero. Cost: O(types in it).
 #pragma once
 
@@ -14,7 +14,7 @@ namespace orrery {
 
 struct TypeTimes {
   struct Entry {
-    FleetTypeId type;  ///< kAllTypes: of before types were told apart
+    FleetTypeId type;  ///< kAllTypes: time from before types were separate
     DeviceTime time = 0;
 
     friend bool operator==(const Entry&, const Entry&) = default;

@@ -36,70 +36,70 @@ static_assert(std::is_same_v<std::variant_alternative_t<kRanksEnded, InputKind>,
 constexpr std::uint32_t kRanksGone = 12;
 static_assert(std::is_same_v<std::variant_alternative_t<kRanksGone, InputKind>, RanksGone>);
 
-/// What was gone was gone of every epoch.
+/// In earlier versions, freed devices were freed for every epoch.
 std::string add_every_epoch(std::string_view fields) {
   Encoder epoch;
   epoch(kEveryEpoch);
   return std::string(fields).append(epoch.bytes());
 }
 
-/// Nothing was told of the work but at the end.
+/// In earlier versions, progress was reported only at the end.
 std::string add_no_progress(std::string_view fields) {
   Encoder progress;
   progress(std::optional<bool>());
   return std::string(fields).append(progress.bytes());
 }
 
-/// Nobody launched what was submitted.
+/// In earlier versions, a submission had no spec to launch.
 std::string add_no_spec(std::string_view fields) {
   Encoder spec;
   spec(std::string());
   return std::string(fields).append(spec.bytes());
 }
 
-/// Jobs had no submitter, and ran as the agent's own user.
+/// In earlier versions, jobs had no submitter and ran as the agent's own user.
 std::string add_no_submitter(std::string_view fields) {
   Encoder names;
   names(std::string(), std::string());
   return std::string(fields).append(names.bytes());
 }
 
-/// Jobs waited only for those that finish, and none was submitted held.
+/// In earlier versions, jobs waited only for jobs that finish, and none was submitted held.
 std::string add_no_conditions(std::string_view fields) {
   Encoder conditions;
   conditions(std::vector<JobId>(), std::vector<JobId>(), false);
   return std::string(fields).append(conditions.bytes());
 }
 
-/// No exit status was kept.
+/// In earlier versions, exit statuses were not kept.
 std::string add_no_exit(std::string_view fields) {
   Encoder exit;
   exit(std::optional<bool>());
   return std::string(fields).append(exit.bytes());
 }
 
-/// A drain was an operator's, whatever it was for.
+/// In earlier versions, every drain counted as an operator's.
 std::string add_no_window(std::string_view fields) {
   Encoder window;
   window(false);
   return std::string(fields).append(window.bytes());
 }
 
-/// Nobody said where the state had been read.
+/// In earlier versions, the source of the state was not reported.
 std::string add_no_source(std::string_view fields) {
   Encoder source;
   source(StateSource::kUnsaid);
   return std::string(fields).append(source.bytes());
 }
 
-/// No reason was kept.
+/// In earlier versions, reasons were not kept.
 std::string add_no_reason(std::string_view fields) {
   Encoder why;
   why(std::string());
   return std::string(fields).append(why.bytes());
 }
 
-/// Every fault counted as one that the node's checks found.
+/// In earlier versions, every fault counted as found by the node's checks.
 std::string add_no_claim(std::string_view fields) {
   Encoder claim;
   claim(JobId(), std::uint32_t{0});

@@ -1,9 +1,9 @@
-// control/upcast.hpp - raises records that older programs wrote to what this one reads.
+// control/upcast.hpp - raises records of older programs to the versions that this one reads.
 //
-// Fields of a record are only ever added, at its end. Whoever adds one adds an Upcaster for each
-// type of record that holds the struct; the present version of a type is one more than the number
-// of its upcasters, so the two cannot disagree. Constant tables, the upcasters of a type ascending
-// by version.
+// Fields of a record are only ever added, at its end. A change that adds one also adds an Upcaster
+// for each type of record that holds the struct; the present version of a type is one more than the
+// number of its upcasters, so the two cannot disagree. Constant tables, sorted for each type by
+// version.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace orrery {
 
-/// From one version of a type to the next.
+/// Raises records of a type from one version to the next.
 struct Upcaster {
   JournalContent content = JournalContent::kEvents;
   FrameType from;
-  /// The fields as the next version has them. Any bytes may come: what it makes of wrong ones is
-  /// found out when they are decoded.
+  /// Returns the fields in the form of the next version. The input may be any bytes: errors in them
+  /// are found when the result is decoded.
   std::string (*raise)(std::string_view fields) = nullptr;
 };
 
-/// Those of this program.
+/// The upcasters of this program.
 [[nodiscard]] std::span<const Upcaster> builtin_upcasters();
 
 /// The version in which records of a type are written. O(upcasters).

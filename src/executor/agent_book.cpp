@@ -7,11 +7,11 @@
 namespace orrery {
 namespace {
 
-/// Jobs whose last words are kept; of ended ones the oldest are forgotten.
+/// How many jobs' notes are kept; of ended jobs the oldest are dropped.
 constexpr std::size_t kNotesMax = 10'000;
-/// An agent that was silent for so long may be gone: it sends a heartbeat a second.
+/// An agent that was silent for this long may be dead: it sends a heartbeat a second.
 constexpr Duration kSilence = Duration::seconds(3);
-/// For so long an agent that finds another at its node may come again: the other may be dead.
+/// For this long an agent may retry although another one has its node: that one may be dead.
 constexpr Duration kContest = Duration::seconds(15);
 
 bool may_run(const AgentOpening& agent, const std::string& run_as) {
@@ -56,7 +56,7 @@ Status AgentBook::check(NodeId node, const AgentOpening& opening) const {
       fmt::format("node \"{}\" has {}, the fleet says {} x {}", opening.node, found, count, type));
 }
 
-/// Whether the agent that is connected is the same process, has an older key, or may be gone.
+/// Whether the connected agent is the same process, has an older key, or may be dead.
 bool AgentBook::gives_way(const AgentRecord& holder, const AgentOpening& opening,
                           Instant now) const {
   const AgentOpening& has = *holder.opening;

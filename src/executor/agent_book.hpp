@@ -1,8 +1,9 @@
-// executor/agent_book.hpp - the agents that are connected: who speaks for which node, what was
-// found there, and what their ranks last said.
+// executor/agent_book.hpp - the connected agents: which one speaks for each node, its inventory,
+// and the last notes of its ranks.
 //
-// Owned by the controller. Soft: agents come again after a restart and say the same. One thread.
-// Invariant: a node has one session at most, that of its newest agent.
+// Owned by the controller. Soft state: agents reconnect after a restart and report it again. One
+// thread.
+// Invariant: a node has at most one session, that of its newest agent.
 #pragma once
 
 #include <map>
@@ -22,35 +23,35 @@ namespace orrery {
 class AgentSession {
  public:
   virtual ~AgentSession() = default;
-  /// May be lost.
+  /// Sends a message, which may be lost.
   virtual void send(const ControllerMessage& message) = 0;
-  /// Ends the stream; nothing more comes of it.
+  /// Ends the stream; no message of it follows.
   virtual void close(const Error& why) = 0;
-  /// The same, and tells the agent that another one has its node for good.
+  /// Ends the stream, and tells the agent that another one has its node for good.
   virtual void replace(const Error& why) { close(why); }
 };
 
-/// An agent that was not let in because another one speaks for its node.
+/// An agent that was refused because another one speaks for its node.
 struct RefusedAgent {
-  std::string address;  ///< where it is reached, as it says
+  std::string address;  ///< address that the agent gives for itself
   std::string why;
   Instant first;
   Instant last;
   std::uint32_t times = 0;
-  bool final = false;  ///< it was told not to come again
+  bool final = false;  ///< it was told not to reconnect
 };
 
-/// What a node last read of itself.
+/// The newest readings of a node.
 struct HeardReading {
   NodeReading reading;
-  Instant at;  ///< the time of day it came
+  Instant at;  ///< time of day of its arrival
 };
 
 struct AgentRecord {
   AgentSession* session = nullptr;  ///< none: not connected
   std::optional<AgentOpening> opening;
-  std::optional<HeardReading> heard;  ///< of this agent
-  Instant last;                       ///< when something came of it last
+  std::optional<HeardReading> heard;  ///< this agent's newest readings
+  Instant last;                       ///< when its newest message arrived
   std::optional<RefusedAgent> refused;
 };
 
@@ -61,28 +62,28 @@ class AgentBook {
   [[nodiscard]] std::optional<NodeId> node_named(std::string_view name) const;
   [[nodiscard]] const AgentRecord& of(NodeId node) const { return agents_[node.value()]; }
 
-  /// A stream is opened, by an agent whose key holds the node. It takes the place of a session that
-  /// is of the same agent, of another key, or silent. Errors: no such node, or it has other
-  /// accelerators than the fleet says; another agent is connected: kEnvironment while that may be
-  /// dead, then kInput.
+  /// Opens a stream of an agent whose key holds the node. It replaces a session of the same agent,
+  /// of another key, or one that is silent. Errors: no such node, or other accelerators than in the
+  /// fleet; another agent is connected: kEnvironment while that one may be dead, then kInput.
   [[nodiscard]] Result<NodeId> open(const AgentOpening& opening, AgentSession& session,
                                     Instant now);
-  /// Keeps that an agent was not let in. Precondition: the node is there.
+  /// Records that an agent was refused. Precondition: the node exists.
   const RefusedAgent& refuse(const AgentOpening& opening, RefusedAgent refused);
-  /// It is gone; its session is not used any more. Whose it was, unless another took its place.
+  /// Forgets a session that has ended. Returns its node, unless another session replaced it.
   std::optional<NodeId> close(const AgentSession& session);
 
-  /// Something came of its agent.
+  /// Notes that a message of the node's agent arrived.
   void note(NodeId node, Instant now) { agents_[node.value()].last = now; }
-  /// Whether some connected node may run jobs of that POSIX user (empty: of none), as far as their
-  /// agents told. Error (kInfeasible): every one of them would refuse it. O(nodes).
+  /// Whether some connected node may run jobs of that POSIX user (empty: no user), according to the
+  /// agents. Error (kInfeasible): every one of them would refuse it. O(nodes).
   [[nodiscard]] Status check_user(const std::string& run_as) const;
 
   void note(NodeId node, const AttemptNotes& notes);
   void note(NodeId node, HeardReading heard) { agents_[node.value()].heard = std::move(heard); }
-  /// What the ranks of a job last said; nullptr: nothing.
+  /// Returns the last notes of a job's ranks; nullptr: there are none.
   [[nodiscard]] const AttemptNotes* notes_of(JobId job) const;
-  /// How fast the ranks of an attempt compute, by node; of others than the newest nothing is known.
+  /// Returns how fast the ranks of an attempt compute, by node; empty for any but the newest
+  /// attempt.
   [[nodiscard]] std::vector<NodePaces> paces_of(const AttemptId& id) const;
 
  private:

@@ -1,4 +1,4 @@
-// executor/agent_book_test.cpp - one agent a node: who stays when two come.
+// executor/agent_book_test.cpp - one agent for each node: which one stays if two connect.
 #include "executor/agent_book.hpp"
 
 #include <gtest/gtest.h>

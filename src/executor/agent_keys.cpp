@@ -72,7 +72,7 @@ Status AgentKeys::admit(const std::string& node, const ShownKey& key) {
   Keys keys = keys_;
   keys[node].holds = key;
   if (known.issued.hash == key.hash) {
-    // Also where the clock went back since the one before was issued.
+    // This also holds if the clock went back since the previous certificate was issued.
     const Instant after = known.holds.issued + Duration::seconds(1);
     keys[node] = {.holds = {key.hash, std::max(key.issued, after)}, .issued = {}};
   }

@@ -1,10 +1,10 @@
-// executor/agent_keys.hpp - whose certificate speaks for each node: DIR/agents, lines
-// "NODE holds|issued SECONDS SHA256" with seconds since 1970 and the hash of a public key.
+// executor/agent_keys.hpp - the certificate key that speaks for each node: DIR/agents, lines "NODE
+// holds|issued SECONDS SHA256" with seconds since 1970 and the hash of a public key.
 //
-// Owned by the controller, on its loop. The key of the certificate that was issued last holds the
-// node from its first connection on; from then on the key before it is refused for good, and its
-// certificate is not renewed. A renewed certificate is of the same key. SECONDS is when the newest
-// certificate of a key was issued. Each change is durable when it returns.
+// Owned by the controller, on its loop. The key of the newest issued certificate holds the node
+// from its first connection on; from then on the previous key is refused for good, and its
+// certificate is not renewed. A renewed certificate has the same key. SECONDS is when the newest
+// certificate of a key was issued. Each change is durable on return.
 // Invariant: a node has at most one key that holds it and one that was issued since.
 #pragma once
 
@@ -19,20 +19,20 @@ namespace orrery {
 
 class AgentKeys {
  public:
-  /// Errors: the file; a line that is none, with its number.
+  /// Errors: of the file; a line that cannot be parsed, with its number.
   [[nodiscard]] static Result<AgentKeys> open(const Env& env, const std::string& directory);
 
-  /// An agent has joined, and has not connected yet. Errors: the file.
+  /// An agent has joined, but has not connected yet. Errors: of the file.
   [[nodiscard]] Status issue(const std::string& node, const ShownKey& key);
-  /// An agent connects. Of two certificates of one second the greater hash is the newer. Errors:
-  /// kInput: a newer key holds the node; the file.
+  /// An agent connects. If two certificates have the same second, the greater hash is the newer.
+  /// Errors: kInput: a newer key holds the node; of the file.
   [[nodiscard]] Status admit(const std::string& node, const ShownKey& key);
   /// Errors: kInput: another key holds the node.
   [[nodiscard]] Status may_renew(const std::string& node, const std::string& hash) const;
 
  private:
   struct NodeKeys {
-    ShownKey holds;  ///< without a hash: none
+    ShownKey holds;  ///< without a hash: no key holds the node
     ShownKey issued;
   };
   using Keys = std::map<std::string, NodeKeys>;  ///< by node

@@ -1,4 +1,4 @@
-// executor/agent_keys_test.cpp - the newest key that joined holds its node, whatever happens.
+// executor/agent_keys_test.cpp - the newest key that joined holds its node in all cases.
 #include "executor/agent_keys.hpp"
 
 #include <gtest/gtest.h>

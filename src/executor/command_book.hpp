@@ -1,9 +1,9 @@
-// executor/command_book.hpp - the commands that clients run beside ranks: which node has each, and
-// who hears what it says.
+// executor/command_book.hpp - the commands that clients run beside ranks: the node of each, and the
+// receiver of its output.
 //
-// Owned by the controller, on its loop. Nothing of it is durable: a command ends with the stream of
-// its node's agent, and with the controller.
-// Invariant: each command that is opened has exactly one end reported, unless it is closed first.
+// Owned by the controller, on its loop. Not durable: a command ends with the stream of its node's
+// agent, and with the controller.
+// Invariant: exactly one end is reported for each opened command, unless it is closed first.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,21 @@ class CommandBook {
     std::function<void(const ExecEnd&)> end;
   };
 
-  /// Both are borrowed.
+  /// Both arguments outlive the book.
   CommandBook(const AgentBook& agents, Entropy& entropy) : agents_(agents), entropy_(entropy) {}
 
-  /// Has the agent of a node run a command; its number is drawn here. `hears` is never called
-  /// inside. Errors (kInfeasible): the agent is not connected, or of a release that runs none.
+  /// Makes the agent of a node run a command; its number is drawn here. `hears` is never called
+  /// inside. Errors (kInfeasible): the agent is not connected, or its release cannot run commands.
   [[nodiscard]] Result<std::uint64_t> open(NodeId node, AttemptExecOpen command, Hears hears);
-  /// More for a command; nothing where it has ended.
+  /// Sends input to a command; no effect if it has ended.
   void tell(const ExecInput& input);
-  /// Ends a command whose client has gone.
+  /// Ends a command whose client has disconnected.
   void close(std::uint64_t id);
 
-  /// From the agent of a node.
+  /// Handles a message from the agent of a node.
   void hear(NodeId node, const ExecOutput& output);
   void hear(NodeId node, const ExecEnd& end);
-  /// The stream of the node's agent has ended, and with it the commands there.
+  /// The stream of the node's agent has ended, and with it all commands there.
   void lose(NodeId node, const std::string& name);
 
  private:

@@ -1,4 +1,4 @@
-// executor/command_book_test.cpp - who hears what of a command, and when it ends.
+// executor/command_book_test.cpp - where the output of a command goes, and when it ends.
 #include "executor/command_book.hpp"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kUnknownMax = 1'000;  ///< that are remembered
+constexpr std::size_t kUnknownMax = 1'000;  ///< most that are remembered
 constexpr const char* kHalted = "the controller is halted: a part of its log is lost";
 
 }  // namespace
@@ -127,7 +127,7 @@ void ControlHost::carry_out(const Action& action, Instant now) {
   }
 }
 
-/// In order, so that an acknowledgement leaves only after what it acknowledges is durable.
+/// Handles effects in order, so that an acknowledgement leaves only after its report is durable.
 void ControlHost::drain(Instant now) {
   for (;;) {
     std::vector<LinkEffect> effects = link_->take();

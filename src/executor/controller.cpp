@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// Submitted and not durable: beyond it nothing new is taken on.
+/// The most bytes submitted and not yet durable; beyond it no new work is accepted.
 constexpr std::size_t kWaitingBytesMax = std::size_t{64} << 20;
 
 Duration retain_of(const ControllerSettings& settings) {
@@ -59,7 +59,7 @@ Status Controller::open_store() {
   if (!term) return forward_error(term);
   term_ = *term;
   reserve_ = std::make_unique<DiskReserve>(directory);
-  // Reads beside the thread that commits.
+  // For reads beside the thread that commits.
   StorageResult<std::unique_ptr<StoreReader>> reader = SqliteStore::open_to_read(directory);
   if (!reader) return forward_error(reader);
   archive_reader_ = *std::move(reader);
@@ -103,8 +103,8 @@ Status Controller::begin() {
   return recover(*std::move(texts));
 }
 
-/// Those of the log, or, where there is none yet, what it is begun with. The latter are kept only
-/// once a setup could be made of them: a file that is refused can be mended.
+/// Returns the texts of the log, or those of a new log. The latter are stored only after a setup
+/// could be made of them, so that a refused file can be corrected.
 Result<StoreTexts> Controller::texts() {
   StorageResult<StoreTexts> stored = store_->texts();
   if (!stored) return forward_error(stored);
@@ -123,8 +123,8 @@ Result<StoreTexts> Controller::texts() {
   return *std::move(stored);
 }
 
-/// The mark of the store may know of job numbers that the log does not: a part of it was lost, and
-/// an operator has gone on without it.
+/// Skips job numbers that the store's mark has and the log has not: a part of the log was lost, and
+/// an operator has continued without it.
 Status Controller::pass_over_lost(const State& state, StoreTexts& texts) {
   const std::uint64_t next = setup_->control().next_job(state.jobs());
   const std::uint64_t marked = store_->mark().next_job;
@@ -178,7 +178,8 @@ Status Controller::recover(StoreTexts texts) {
   return {};
 }
 
-/// Again every few seconds; tells when the room on the disk becomes low, and when it is enough.
+/// Checks the free disk space every few seconds; logs when it becomes low, and when it is enough
+/// again.
 void Controller::look_at_disk() {
   constexpr Duration kEvery = Duration::seconds(5);
   const DiskRoom room = reserve_->look();
@@ -198,7 +199,7 @@ void Controller::look_at_disk() {
   disk_timer_ = env_.timers.call_after(kEvery, [this] { look_at_disk(); });
 }
 
-/// One a start: DIR/0000000007 of the seventh.
+/// Begins one record for each start: DIR/0000000007 for the seventh.
 Status Controller::begin_record(const StoreTexts& texts, const State& state) {
   if (options_.record.empty()) return {};
   const std::string directory =
@@ -216,7 +217,7 @@ Status Controller::begin_record(const StoreTexts& texts, const State& state) {
   return {};
 }
 
-/// What cannot be recorded any more is not; the cluster goes on.
+/// Ends a recording that failed; the cluster goes on.
 void Controller::look_at_record(const Status& status) {
   if (status || record_ == nullptr) return;
   log_.warning(env_.clock.now_wall(), "recording ends", {{"why", status.error().text()}});
@@ -333,7 +334,7 @@ void Controller::tell_watches(std::uint64_t number) {
   while (!undurable_.empty() && undurable_.front().input <= number) {
     const TimedEvent event = std::move(undurable_.front().event);
     undurable_.pop_front();
-    // A watch may end itself, or begin another.
+    // A watch may remove itself, or add another.
     std::vector<EventWatch> watches;
     watches.reserve(watches_.size());
     for (const auto& [id, watch] : watches_) watches.push_back(watch);
@@ -349,8 +350,8 @@ void Controller::snapshot_if_due() {
   writer_->begin_segment();
 }
 
-/// First they are in the archive, then they leave the state: after a crash in between they are in
-/// both, and go again.
+/// Jobs are written to the archive first, then leave the state: after a crash in between they are
+/// in both, and are archived again.
 void Controller::archive_if_due() {
   if (!host_->halted_by().empty() || !options_.archived_form || !archiving_.empty()) return;
   archiving_ = archive_.take_due(state(), now(), retain_of(options_.settings));
@@ -514,7 +515,7 @@ void Controller::submit(const JobText& text, const std::string& request_id,
     std::size_t left = 0;
   };
   auto all = std::make_shared<Gathered>(Gathered{std::move(answered), {}, {}, read->size()});
-  // Of one text all jobs are durable, or none.
+  // The jobs of one text become durable together.
   gathering_ = Gathering::kYes;
   for (std::size_t i = 0; i < read->size(); ++i) {
     handle(std::move((*read)[i]), numbered(request_id, i), [all](const Answer& answer) {

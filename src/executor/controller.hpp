@@ -1,15 +1,15 @@
 // executor/controller.hpp - a live cluster's controller: the host of the core with a real clock,
-// the durable log, the agents that are connected, and what people may ask.
+// the durable log, the connected agents, and queries of users.
 //
-// Built by orreryd over a directory; lives until the process ends. Everything on one loop, that of
-// its Env; whoever speaks from other threads posts. Knows nothing of sockets: the server (src/api)
-// makes sessions and calls. Full passes and searches for plans run beside the loop. What is told
-// outside rests on what is durable; a log that cannot be written ends the process. A log that lacks
-// what agents run halts it until an operator chooses (ControllerOptions::lost_jobs). DIR/store
-// holds the log, with the texts it rests on. What ranks of ended attempts wrote last is kept in
-// memory, the newest 64 MiB of it. DIR/steps.key is what the secrets of scripts are made of;
-// without it those that run cannot start steps. Cost of a call: that of the core; of a start:
-// reading the log.
+// Built by orreryd over a directory; lives until the process ends. Runs on one loop, that of its
+// Env; other threads post to it. It uses no sockets: the server (src/api) makes sessions and calls.
+// Full passes and plan searches run beside the loop. Replies depend only on what is durable; a log
+// that cannot be written ends the process. If the log lacks attempts that agents run, the
+// controller halts until an operator chooses (ControllerOptions::lost_jobs). DIR/store holds the
+// log, with the texts it depends on. The last log output of ended attempts' ranks is kept in
+// memory, the newest 64 MiB of it. DIR/steps.key is the key for the secrets of scripts; without it
+// running scripts cannot start steps. Cost of a call: that of the core; of a start: reading the
+// log.
 #pragma once
 
 #include <deque>
@@ -47,22 +47,24 @@ class Controller;
 
 struct ControllerOptions {
   std::string directory;
-  SetupTexts setup;  ///< of a log that is begun; one that is there has its own
+  SetupTexts setup;  ///< for a new log; an existing one has its own
   ControlFacts::Facts facts;
   ControllerSettings settings = {};
-  /// A job that has ended, as the archive is to keep it; none: all stay in the state.
+  /// Returns the archive's form of a job that has ended; none: all jobs stay in the state.
   std::function<std::string(const Controller&, JobId)> archived_form = {};
-  std::string record = {};   ///< a directory for a record of each start; empty: none is made
-  std::string catalog = {};  ///< laid over the one compiled in, for records; empty: none is
-  /// What follows when an agent reports ranks of a job that the log never had.
+  std::string record = {};   ///< directory for a record of each start; empty: no record
+  std::string catalog = {};  ///< directory that overrides the built-in catalog; empty: none
+                             ///< none
+  /// What to do when an agent reports ranks of a job that is not in the log.
   ControlHost::LostJobs lost_jobs = ControlHost::LostJobs::kAsk;
-  /// The log cannot be written, or another controller has taken over: the process is to end.
+  /// Called if the log cannot be written, or another controller has taken over: the process must
+  /// end.
   std::function<void(const Error&)> failed;
 };
 
 class Controller final : private HostOutlet {
  public:
-  /// Errors: the texts, the store (another process has it), damage of the log with its place.
+  /// Errors: of the texts; of the store (another process has it); damage of the log with its place.
   [[nodiscard]] static Result<std::unique_ptr<Controller>> open(const Env& env, const Log& log,
                                                                 ControllerOptions options);
   Controller(const Env& env, const Log& log, ControllerOptions options);
@@ -73,27 +75,27 @@ class Controller final : private HostOutlet {
   template <class T>
   using Answered = std::function<void(Result<T>)>;
 
-  /// The jobs that a text makes. Asked again with one request id they are the same.
+  /// Submits the jobs of a text. A repeated call with the same request id returns the same jobs.
   void submit(const JobText& text, const std::string& request_id,
               Answered<std::vector<JobId>> answered);
-  /// What the jobs of a text that was not handed in yet would be told: JobIntake::appraise(). A
-  /// text that names neither a deadline nor a budget is not read. Errors: those of submit().
+  /// Returns JobIntake::appraise() of the jobs of a text that was not submitted yet. A text that
+  /// names neither a deadline nor a budget is not read. Errors: those of submit().
   [[nodiscard]] Result<std::string> appraise(const JobText& text, const std::string& request_id);
-  /// Anything else an operator or a client may command.
+  /// Handles any other command of an operator or a client.
   void command(InputKind what, const std::string& request_id, Answered<JobId> answered);
-  /// Looks up the class that a job has with the new values. Precondition: it has not ended.
+  /// Sets the class that a job has with the new values. Precondition: it has not ended.
   void classify(ChangeJob& change);
-  /// Whether there is room for more work, and for one more submission of somebody of `tenant` (may
-  /// be empty); what is missing if not.
+  /// Whether there is room for more work, and for one more submission of `tenant` (may be empty);
+  /// the error says what is missing.
   [[nodiscard]] Status admission(const std::string& tenant);
-  /// Why nothing is decided any more, and what an operator can do; empty: all is well. Commands are
-  /// refused with the same words.
+  /// Returns why the controller is halted, and what an operator can do; empty: it is not halted.
+  /// Commands are refused with the same text.
   [[nodiscard]] std::string halted() const;
-  /// Puts a snapshot of the present state in the place of the log up to now, once what it says was
-  /// read back and found to be the same state; `answered` is called when that is durable. Errors:
-  /// halted; no room on the disk. Cost: some seconds of the loop for 100,000 jobs.
+  /// Replaces the log up to now by a snapshot of the present state, after a check that the snapshot
+  /// restores to the same state; `answered` is called when that is durable. Errors: halted; no
+  /// space on the disk. Cost: some seconds of the loop for 100,000 jobs.
   void compact(Answered<CompactedLog> answered);
-  /// Takes over the limits of other settings; their waits hold from the next start on.
+  /// Applies the limits of other settings at once; their waits apply from the next start on.
   void set_limits(const ControllerSettings& settings);
 
   // --- Reads
@@ -108,7 +110,7 @@ class Controller final : private HostOutlet {
   [[nodiscard]] Instant wall() const { return env_.clock.now_wall(); }
   [[nodiscard]] LiveCounts& counts() { return counts_; }
   [[nodiscard]] const LiveCounts& counts() const { return counts_; }
-  /// Nodes that the fleet's file names and the fleet of the log has not, and the other way round.
+  /// Nodes that are only in the fleet's file (`unknown`), and those only in the log (`missing`).
   struct FleetDifference {
     std::vector<std::string> unknown;
     std::vector<std::string> missing;
@@ -116,35 +118,35 @@ class Controller final : private HostOutlet {
   [[nodiscard]] const FleetDifference& fleet_difference() const { return fleet_difference_; }
   /// Compares the nodes of the fleet's file with those of the log.
   void compare_fleet(const Topology& file);
-  /// A line of a configuration file is not as it was applied last; the first kFileChangesMax of
-  /// them are kept.
+  /// Notes that a line of a configuration file differs from what was last applied; the first
+  /// kFileChangesMax are kept.
   void note_file_change(std::string change);
-  /// Since this start: "tenants.yaml:4: "weight: 1" is now "weight: 3"".
+  /// The changes since this start, for example "tenants.yaml:4: "weight: 1" is now "weight: 3"".
   [[nodiscard]] const std::vector<std::string>& file_changes() const { return file_changes_; }
-  /// Events of the log as they are on the disk.
+  /// Reads events of the log from the disk.
   void ask_events(EventsAsked asked, EventHistory::Answered answered) {
     events_->ask(std::move(asked), std::move(answered));
   }
-  /// A line in the log of what an operator commands.
+  /// Writes an operator's command to the log.
   void note_operator(std::string_view what, const std::string& by, LogField of);
-  /// Of the archive, those with an id below `before`, descending. Reads the disk.
+  /// Returns archived jobs with an id below `before`, descending. Reads the disk.
   [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
                                                                  std::size_t count) const {
     return archive_reader_->archived(before, count);
   }
-  /// Room on the log's disk. Costs two system calls.
+  /// The free space on the log's disk. Costs two system calls.
   [[nodiscard]] DiskRoom disk_room() const { return reserve_->look(); }
   [[nodiscard]] std::uint64_t disk_free_bytes() const { return reserve_->free_bytes(); }
   [[nodiscard]] Instant now() const;
   [[nodiscard]] Instant started() const { return started_; }
-  /// What its log was begun with.
+  /// The texts that the log was begun with.
   [[nodiscard]] const SetupTexts& begun_with() const { return setup_->texts(); }
-  /// Calls `then` when all that the state shows now is durable.
+  /// Calls `then` when everything in the present state is durable.
   void after_durable(std::function<void()> then) { host_->after_durable(std::move(then)); }
 
   using WatchNumber = std::uint64_t;
   using EventWatch = std::function<void(const TimedEvent&)>;
-  /// Each event once it is durable, from the next one on, until unwatch().
+  /// Calls `watch` with each event once it is durable, from the next one on, until unwatch().
   WatchNumber watch(EventWatch watch);
   void unwatch(WatchNumber number);
   [[nodiscard]] bool watched() const { return !watches_.empty(); }
@@ -153,7 +155,7 @@ class Controller final : private HostOutlet {
 
   void open_session(const AgentOpening& opening, AgentSession& session);
   void close_session(const AgentSession& session);
-  /// From the agent of a node that opened.
+  /// Handles a message from the agent of a node whose session is open.
   void receive(NodeId node, const AgentMessage& message);
 
   struct LogAsked {
@@ -161,22 +163,22 @@ class Controller final : private HostOutlet {
     LogQuestion what;
     std::optional<Instant> since = std::nullopt;  ///< also asks for AttemptLogPart::since_from
   };
-  /// Has a node try itself out; its readings and an event say how it ends. Errors: work may run
+  /// Makes a node test itself; its readings and an event report the result. Errors: jobs may run
   /// there, or its agent is not connected.
   [[nodiscard]] Status burn_in(NodeId node);
-  /// Who answered a question for a log.
+  /// The source of the answer to a log question.
   enum class LogSource : std::uint8_t {
     kNode,
-    kKept,    ///< the node has none any more; this is the end, which the controller keeps
-    kSilent,  ///< the node did not answer in time; the end, if it is kept
-    kAbsent,  ///< the node is not connected; the end, if it is kept
+    kKept,    ///< the node has no log any more; this is the end that the controller keeps
+    kSilent,  ///< the node did not answer in time; this is the end, if it is kept
+    kAbsent,  ///< the node is not connected; this is the end, if it is kept
   };
   struct LogAnswer {
     AttemptLogPart part;
     LogSource source = LogSource::kNode;
   };
   using LogAnswered = std::function<void(const LogAnswer&)>;
-  /// Asks the node of a rank for what the rank wrote. Answered once, at the earliest inside the
+  /// Asks the node of a rank for the rank's output. `answered` is called once, possibly inside this
   /// call.
   void ask_log(const LogAsked& asked, LogAnswered answered);
   struct LogPlace {
@@ -184,11 +186,11 @@ class Controller final : private HostOutlet {
     std::uint32_t rank = 0;
     NodeId node;
   };
-  /// Where an attempt may have a log, by gang and rank: at each device, or, of a job with one rank
-  /// a node, once a node. Of an earlier attempt than the newest, what this
+  /// Returns where an attempt may have a log, by gang and rank: one for each device, or one for
+  /// each node if the job has one rank a node. For an attempt before the newest: only what this
   /// process of the controller has seen.
   [[nodiscard]] std::vector<LogPlace> log_places(const AttemptId& attempt);
-  /// Where the processes of a job's newest attempt are, by gang and rank, as above.
+  /// Returns where the processes of a job's newest attempt are, by gang and rank.
   [[nodiscard]] std::vector<LogPlace> rank_places(JobId job);
   [[nodiscard]] CommandBook& commands() { return *commands_; }
 
@@ -236,7 +238,7 @@ class Controller final : private HostOutlet {
   [[nodiscard]] bool wrote_log(NodeId node, const LogKey& rank);
   [[nodiscard]] bool had_part(NodeId node, const AttemptId& attempt) const;
   void note_foreign(NodeId node, const AttemptId& attempt);
-  /// `otherwise` tells why the node does not answer.
+  /// `otherwise` is the reason why the node does not answer.
   [[nodiscard]] LogAnswer kept_log(const LogAsked& asked, LogSource otherwise) const;
   [[nodiscard]] std::optional<NodeId> node_of(const LogAsked& asked);
   void answer_log(const LogAnswer& answer);
@@ -246,9 +248,9 @@ class Controller final : private HostOutlet {
   Log log_;
   ControllerOptions options_;
   Instant started_;
-  Duration ahead_;  ///< control's time is the monotonic clock's and so much
+  Duration ahead_;  ///< control's time is the monotonic clock plus this
   std::uint64_t cluster_ = 0;
-  std::string step_key_;  ///< of the secrets of attempts: see node/step_secret.hpp
+  std::string step_key_;  ///< key for the secrets of attempts: see node/step_secret.hpp
   std::unique_ptr<LiveSetup> setup_;
   SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;
@@ -257,13 +259,13 @@ class Controller final : private HostOutlet {
   std::unique_ptr<SqliteStore> store_;
   StoreTerm term_ = StoreTerm::kNone;
   std::unique_ptr<DiskReserve> reserve_;
-  DiskRoom disk_room_ = DiskRoom::kEnough;  ///< as was logged last
+  DiskRoom disk_room_ = DiskRoom::kEnough;  ///< as last logged
   std::optional<TimerId> disk_timer_;
   std::unique_ptr<StoreReader> archive_reader_;
   JobArchive archive_;
-  std::vector<JobId> archiving_;  ///< on their way to the disk
+  std::vector<JobId> archiving_;  ///< jobs on their way to the disk
   std::unique_ptr<HistoryWriter> writer_;
-  std::unique_ptr<LiveRecord> record_;  ///< none: it is not recorded
+  std::unique_ptr<LiveRecord> record_;  ///< none: no recording
   std::unique_ptr<ControlHost> host_;
   std::unique_ptr<DecisionLog> decisions_;
   std::unique_ptr<EventHistory> events_;
@@ -272,13 +274,13 @@ class Controller final : private HostOutlet {
   std::vector<std::string> file_changes_;
   std::optional<TimerId> timer_;
 
-  /// Inputs with events are numbered from 1; a batch holds all up to one of them.
+  /// Inputs with events are numbered from 1; a batch holds all inputs up to one of them.
   struct BatchEnd {
     std::uint64_t batch = 0;
     std::uint64_t input = 0;
     Instant submitted;
   };
-  std::deque<BatchEnd> batches_;  ///< not durable
+  std::deque<BatchEnd> batches_;  ///< batches that are not durable yet
   std::uint64_t inputs_ = 0;
   enum class Gathering : std::uint8_t { kNo, kYes } gathering_ = Gathering::kNo;
   std::uint64_t bytes_since_snapshot_ = 0;
@@ -287,28 +289,28 @@ class Controller final : private HostOutlet {
     std::uint64_t input = 0;
     TimedEvent event;
   };
-  std::deque<Undurable> undurable_;  ///< while somebody watches
+  std::deque<Undurable> undurable_;  ///< filled while there are watches
   std::map<WatchNumber, EventWatch> watches_;
   WatchNumber watch_numbers_ = 0;
 
   std::optional<std::pair<JobId, JobSpec>> last_spec_;
-  std::vector<UnknownRanks> ended_unknown_;  ///< that were logged
+  std::vector<UnknownRanks> ended_unknown_;  ///< unknown ranks that were logged
   std::map<LogKey, NodeId> ran_on_;          ///< ranks of the newest attempts
   std::map<LogKey, LogPart> kept_logs_;
   std::deque<LogKey> kept_order_;
   std::size_t kept_bytes_ = 0;
   struct LogWait {
     LogAsked asked;
-    NodeId node;  ///< that was asked: no other may answer
+    NodeId node;  ///< node that was asked: no other may answer
     LogAnswered answered;
     TimerId timer;
   };
   std::map<std::uint64_t, LogWait> log_waits_;
   std::uint64_t log_numbers_ = 0;
-  std::unique_ptr<GroupCommit> commits_;  ///< ends before the store, which its thread uses
-  std::optional<Scheduler> passes_;       ///< full ones; of the thread below
+  std::unique_ptr<GroupCommit> commits_;  ///< destroyed before the store, which its thread uses
+  std::optional<Scheduler> passes_;       ///< full passes; used by the thread of beside_
   SideThread beside_;                     ///< full passes
-  SideThread searches_;                   ///< of plans
+  SideThread searches_;                   ///< plan searches
 };
 
 }  // namespace orrery

@@ -15,17 +15,17 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kRanOnMax = 100'000;  ///< ranks whose node is remembered
+constexpr std::size_t kRanOnMax = 100'000;  ///< most ranks whose node is remembered
 constexpr std::size_t kKeptLogBytesMax = std::size_t{64} << 20;
 constexpr Duration kLogPatience = Duration::seconds(5);
 
-/// Whether a job has one process a node, whatever its devices there.
+/// Whether a job has one process on each node, however many devices it has there.
 bool has_one_a_node(const JobSpec* spec) {
   return spec != nullptr &&
          (spec->launch->per == LaunchUnit::kNode || spec->software.framework == "slurm");
 }
 
-/// Ranks are numbered along the processes of a gang.
+/// Returns the node of a rank; ranks count the processes of a gang in order.
 std::optional<NodeId> node_of_rank(const Job& job, const LogQuestion& of, const JobSpec* spec) {
   if (of.gang >= job.placed.size()) return std::nullopt;
   const bool one_a_node = has_one_a_node(spec);
@@ -37,14 +37,14 @@ std::optional<NodeId> node_of_rank(const Job& job, const LogQuestion& of, const 
   return std::nullopt;
 }
 
-/// Ranks of a share: one for each device, or that of the node where it has one process.
+/// Returns the ranks of a share: one for each device, or one for the node if it has one process.
 std::vector<std::uint32_t> ranks_of(const RankShare& share, const NodeProgram& program) {
   const bool one_a_node = program.per == LaunchUnit::kNode || program.framework == "slurm";
   if (!one_a_node) return share.ranks;
   return {layout_of(share.gang, program.gangs).here};
 }
 
-/// From byte `from` on; of what is gone, from the first that is there.
+/// Returns the log from byte `from` on; if that part is gone, from the first byte that is left.
 LogPart part_from(const LogPart& kept, std::uint64_t from) {
   const std::uint64_t end = kept.from + kept.bytes.size();
   if (from == kFromTail) from = kept.from;
@@ -68,7 +68,7 @@ void Controller::open_session(const AgentOpening& opening, AgentSession& session
     const bool for_good = node.error().kind == ErrorKind::kInput;
     return for_good ? session.replace(node.error()) : session.close(node.error());
   }
-  commands_->lose(*node, opening.node);  // Those of its stream before this one.
+  commands_->lose(*node, opening.node);  // commands of an earlier stream of the node
   log_.info(wall(), "agent connected",
             {{"node", opening.node},
              {"address", opening.address},
@@ -104,7 +104,7 @@ void Controller::note_operator(std::string_view what, const std::string& by, Log
   decisions_->info(what, {{"by", by}, of});
 }
 
-/// One whose certificate is not the node's any more is told to stay away.
+/// Refuses an agent; one whose certificate no longer holds the node is told not to reconnect.
 void Controller::refuse_agent(const AgentOpening& opening, const Error& why,
                               AgentSession& session) {
   if (why.kind != ErrorKind::kInput) {
@@ -116,7 +116,7 @@ void Controller::refuse_agent(const AgentOpening& opening, const Error& why,
   session.replace(why);
 }
 
-/// Once for as long as an agent comes again and again, and when it is told to stay away.
+/// Logs a refused agent once while it keeps retrying, and once when it is told not to reconnect.
 void Controller::log_refused(const AgentOpening& opening, const Error& why) {
   const std::optional<NodeId> node = agents_->node_named(opening.node);
   const RefusedAgent* refused = nullptr;
@@ -161,7 +161,7 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
     schedule();
   } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
     const auto asked = log_waits_.find(part->id);
-    if (asked == log_waits_.end()) return;  // it came too late
+    if (asked == log_waits_.end()) return;  // the answer came too late
     if (asked->second.node != node) return note_foreign(node, asked->second.asked.attempt);
     answer_log({*part, LogSource::kNode});
   } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
@@ -181,10 +181,10 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
   }
 }
 
-/// Whether a rank of an attempt was placed on a node, now or as it was last ordered.
+/// Whether a rank of an attempt was placed on a node, now or by its last order.
 bool Controller::wrote_log(NodeId node, const LogKey& rank) {
   if (node_of({.attempt = rank.attempt, .what = {rank.gang, rank.rank, 0}}) == node) return true;
-  const auto found = ran_on_.find(rank);  // of an earlier epoch
+  const auto found = ran_on_.find(rank);  // rank of an earlier epoch
   return found != ran_on_.end() && found->second == node;
 }
 
@@ -203,8 +203,8 @@ bool Controller::had_part(NodeId node, const AttemptId& attempt) const {
   return false;
 }
 
-/// An agent spoke of ranks that its node does not have. Logged at the 1st, 2nd, 4th.. of a node, so
-/// that a lying agent cannot fill the log.
+/// Counts a report on ranks that the agent's node does not have. Logs the 1st, 2nd, 4th.. of a
+/// node, so that a lying agent cannot fill the log.
 void Controller::note_foreign(NodeId node, const AttemptId& attempt) {
   const std::uint64_t times = ++counts_.foreign_reports[node];
   if (!std::has_single_bit(times)) return;
@@ -215,7 +215,7 @@ void Controller::note_foreign(NodeId node, const AttemptId& attempt) {
                 {"times", times}});
 }
 
-/// Their numbers are not given out before they are ended.
+/// Makes sure that numbers of unknown jobs are not given out before their ranks are ended.
 void Controller::end_unknown(const Report& report) {
   for (const UnknownRanks& each : host_->unknown_in(report)) {
     if (std::find(ended_unknown_.begin(), ended_unknown_.end(), each) != ended_unknown_.end()) {
@@ -228,7 +228,8 @@ void Controller::end_unknown(const Report& report) {
                   {"attempt", each.attempt.attempt},
                   {"node", state().setup().topology->node_name(each.node)}});
     const std::uint64_t next = setup_->control().next_job(state().jobs());
-    // A part of a log that is lost gave out fewer numbers; what an agent makes up is not believed.
+    // A lost part of a log gave out fewer numbers; larger numbers are taken for an agent's
+    // invention.
     constexpr std::uint64_t kLostMax = 1'000'000;
     if (job < next || job - next > kLostMax) continue;
     const StoreTexts added = setup_->lose_jobs({next, job + 1});
@@ -249,8 +250,8 @@ const JobSpec* Controller::spec_of(JobId job) {
   return &last_spec_->second;
 }
 
-/// An order to launch leaves only if the state is still of the epoch it is for: its program says
-/// where the gangs are now. A newer one is on its way, and what is lost is said again.
+/// Sends an order. A launch leaves only if the state is still in its epoch, because its program
+/// holds the present places of the gangs. A newer launch is on its way, and lost orders are resent.
 void Controller::send(const Order& order) {
   AgentSession* session = agents_->of(order.to.node).session;
   if (session == nullptr) return;
@@ -301,17 +302,17 @@ Controller::LogAnswer Controller::kept_log(const LogAsked& asked, LogSource othe
   const auto found = kept_logs_.find({asked.attempt, asked.what.gang, asked.what.rank});
   if (found == kept_logs_.end()) return {{}, otherwise};
   const LogPart& kept = found->second;
-  // Where the node has answered that it has none, the rest is gone; else it may come back.
+  // If the node answered that it has no log, the rest is gone; otherwise it may come back.
   return {{0, true, kept.from + kept.bytes.size(), part_from(kept, asked.what.from)},
           otherwise == LogSource::kNode ? LogSource::kKept : otherwise};
 }
 
 std::optional<NodeId> Controller::node_of(const LogAsked& asked) {
-  // The newest attempt's is in the state, also after a start of the controller.
+  // The newest attempt's place is in the state, even after a start of the controller.
   const JobId id = asked.attempt.job;
   if (state().has(id) && state().job(id).attempt == asked.attempt.attempt) {
     const Job& job = state().job(id);
-    // Rank 0 is on the first node in either case, and reading a spec costs.
+    // Rank 0 is on the first node in either case, and reading a spec is expensive.
     const bool needs_spec = asked.what.rank > 0 && !job.spec.empty();
     return node_of_rank(job, asked.what, needs_spec ? spec_of(id) : nullptr);
   }
@@ -352,7 +353,7 @@ std::vector<Controller::LogPlace> Controller::log_places(const AttemptId& attemp
     return places;
   }
   places = rank_places(attempt.job);
-  // The other ranks of a script hold nodes for its steps, and write nothing.
+  // The other ranks of a script hold nodes for its steps, and have no output.
   const JobSpec* spec = job.spec.empty() ? nullptr : spec_of(attempt.job);
   const bool script = spec != nullptr && spec->software.framework == "slurm";
   if (script && places.size() > 1) places.resize(1);

@@ -1,5 +1,5 @@
-// A controller whose files or log are not what they should be: what is refused, what halts it, and
-// how an operator goes on.
+// A controller whose files or log are not as expected: what is refused, what halts it, and how an
+// operator continues.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -48,7 +48,7 @@ class ControllerLossTest : public ControllerFixture {
     stop();
     fs::remove_all(scratch_);
   }
-  /// Why it does not start; empty: it does.
+  /// Starts a controller and returns its error; empty: it starts.
   std::string start(const SetupTexts& setup = lab_setup(),
                     ControlHost::LostJobs lost_jobs = ControlHost::LostJobs::kAsk) {
     real_ = RealEnv::create().value();
@@ -72,7 +72,7 @@ class ControllerLossTest : public ControllerFixture {
     await([&] { return answer.has_value(); });
     return *answer;
   }
-  /// The agent of "node0" says that these attempts run there.
+  /// Lets the agent of "node0" report that these attempts run there.
   void join(LossSession& session, const std::vector<AttemptId>& running) {
     controller_->open_session({.node = "node0",
                                .address = "10.0.0.1",
@@ -90,7 +90,7 @@ class ControllerLossTest : public ControllerFixture {
     }
     controller_->receive(session.node, Report{self, 0, hello});
   }
-  /// The files of the store as they lie there, into another directory.
+  /// Copies the present files of the store into another directory.
   void keep_copy(const std::string& name) const {
     fs::remove_all(scratch_ + "/" + name);
     fs::copy(directory_, scratch_ + "/" + name, fs::copy_options::recursive);
@@ -119,7 +119,7 @@ TEST_F(ControllerLossTest, AFileThatIsRefusedAtTheFirstStartCanBeMended) {
   stop();
   EXPECT_EQ(start(), "");
   EXPECT_TRUE(submit("one"));
-  // What the log was begun with holds, whatever the files say now.
+  // The setup of the log is used, whatever the files say now.
   stop();
   EXPECT_EQ(start(fleet), "");
   EXPECT_EQ(controller_->state().jobs(), 1U);
@@ -175,13 +175,13 @@ TEST_F(ControllerLossTest, AcceptedTheLostRanksAreEndedAndTheirNumbersAreNotGive
   ASSERT_EQ(start(), "");
   EXPECT_EQ(submit("two").value(), std::vector{JobId(32)});
   EXPECT_EQ(controller_->state().jobs() - controller_->state().ended_jobs(), 3U);
-  // The number is still one that the log never had.
+  // The number is still one that is not in the log.
   LossSession again;
   join(again, {{JobId(30), 1}});
   EXPECT_NE(controller_->halted(), "");
 }
 
-/// A part of the log is lost, and an operator has gone on without it.
+/// A part of the log is lost, and an operator has continued without it.
 TEST_F(ControllerLossTest, NumbersThatTheMarkKnowsAreNotGivenOutAgain) {
   ASSERT_EQ(start(), "");
   ASSERT_TRUE(submit("zero"));

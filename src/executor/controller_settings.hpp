@@ -1,9 +1,9 @@
-// executor/controller_settings.hpp - how long a controller waits for what and how much it takes on:
-// an operator's choice, read from DIR/controller.yaml.
+// executor/controller_settings.hpp - the wait times and limits of a controller: an operator's
+// choice, read from DIR/controller.yaml.
 //
-// Read by orreryd at its start and handed to the Controller; read again, only limits take effect at
-// once, waits with the next start. Nothing in the log rests on it. Invariant of settings that were
-// read: nothing is negative. Cost: that of parsing a short YAML text.
+// Read by orreryd at its start and passed to the Controller; when they are read again, only limits
+// take effect at once, waits at the next start. The log does not depend on them. Invariant of
+// settings that were read: no value is negative. Cost: that of parsing a short YAML text.
 #pragma once
 
 #include <string>
@@ -17,17 +17,17 @@ namespace orrery {
 struct ControllerSettings {
   std::string api_version;
   std::string kind;
-  Seconds grace{30};    ///< of ranks that are to end, before they are killed
-  Seconds backoff{10};  ///< before a start after a fault of the program; doubles with each
-  /// After the controller's start, before a node may be lost that was not heard since.
+  Seconds grace{30};    ///< for ranks that must end, before they are killed
+  Seconds backoff{10};  ///< before a restart after a program fault; doubles with each
+  /// After the controller's start, before a node not heard since may be lost.
   Seconds node_grace{30};
-  /// Submissions a second of one tenant's users, an array counting once; 0: as many as they like.
+  /// Submissions a second of one tenant's users, an array counting once; 0: unlimited.
   double submit_rate = 0;
-  double submit_burst = 0;      ///< that may come at once before the rate binds; 0: of ten seconds
-  double jobs_max = 1'000'000;  ///< that have not ended
-  Seconds retain{7 * 86'400};   ///< jobs that have ended, before they go to the archive
-  /// Bytes of log after which it is compacted: a snapshot is put, and what the one before covers is
-  /// dropped and its room given back.
+  double submit_burst = 0;  ///< submissions at once before the rate applies; 0: ten seconds' worth
+  double jobs_max = 1'000'000;  ///< jobs that have not ended
+  Seconds retain{7 * 86'400};   ///< how long ended jobs stay before they go to the archive
+  /// Bytes of log after which it is compacted: a snapshot is written, and the log that the previous
+  /// snapshot covers is dropped and its space freed.
   Bytes snapshot_every{std::uint64_t{32} << 20};
 };
 
@@ -45,8 +45,8 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("snapshot_every", s.snapshot_every);
 }
 
-/// Errors: file:line:column, of its form, of another kind, of a wait that is negative or above a
-/// day, of a limit that is negative. O(length).
+/// Errors: file:line:column, of the form; another kind; a wait that is negative or above a day; a
+/// negative limit. O(length).
 [[nodiscard]] Result<ControllerSettings> read_controller_settings(const Document& document);
 
 }  // namespace orrery

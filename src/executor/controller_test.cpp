@@ -1,4 +1,4 @@
-// What the controller keeps of its jobs, and what it tells agents.
+// What the controller keeps of its jobs, and what it sends to agents.
 #include "executor/controller_test.hpp"
 
 #include "control/snapshot.hpp"
@@ -16,7 +16,7 @@ TEST_F(ControllerTest, WhatIsAcknowledgedIsThereAfterAStartAndAskedAgainItIsTheS
   EXPECT_EQ(controller_->state().job(JobId(0)).spec, job("one"));
   EXPECT_EQ(submit(job("one"), "r1").value(), *first);
   EXPECT_EQ(controller_->state().jobs(), 1U);
-  // A class that the log has is known again, and a new one is none of its.
+  // A class in the log is recognized, and a new request gets another class.
   (void)submit(job("two"), "r2");
   (void)submit(job("three", "time_limit: 10 min\n"), "r3");
   const auto class_of = [&](std::uint32_t id) {
@@ -35,7 +35,7 @@ TEST_F(ControllerTest, KnowsTheWorkOfItsLogAfterAStart) {
   const auto work_of = [&](std::size_t id) {
     return controller_->state().job(JobId::at(id)).submission->request.roles[0].work;
   };
-  // Work that only a refused text brought counts, too.
+  // Work that only a refused text brought counts as well.
   const std::string refused =
       "apiVersion: orrery/v1\nkind: Train\nname: train\nafter: [nobody]\n"
       "roles: [{accelerators: 8, work: {model: llama-3.1-8b, sequence: 1024, steps: 10}}]\n"
@@ -54,7 +54,7 @@ TEST_F(ControllerTest, KnowsTheWorkOfItsLogAfterAStart) {
   EXPECT_EQ(work_of(controller_->state().jobs() - 1), work);
 }
 
-/// Plays a record again, and returns how many events were those on record.
+/// Replays a record, and returns how many events equal the recorded ones.
 std::size_t replayed(const std::string& record) {
   const Result<RecordedBegin> begin = open_live_record(record, lab_facts());
   EXPECT_TRUE(begin) << begin.error().text();
@@ -96,7 +96,7 @@ TEST_F(ControllerTest, WhatIsRecordedLeadsToTheSameEventsAgain) {
   ASSERT_TRUE(submit(job("two"), "r2"));
   const std::uint64_t after = controller_->state().version();
   stop();
-  // The store has been claimed once before there was a record.
+  // The store was already claimed once before there was a record.
   EXPECT_EQ(replayed(record_ + "/0000000002"), before);
   EXPECT_EQ(replayed(record_ + "/0000000003"), after - before);
 }
@@ -214,12 +214,12 @@ TEST_F(ControllerTest, AgentsAreWhoTheFleetSays) {
   controller_->open_session(other, second);
   EXPECT_NE(second.closed.find("another agent speaks for \"node0\""), std::string::npos);
   EXPECT_TRUE(first.closed.empty());
-  // The same agent, whose stream is lost without a word, has another one at once.
+  // An agent may reconnect at once if its stream was lost silently.
   Session again;
   controller_->open_session(opening("node0"), again);
   EXPECT_FALSE(first.closed.empty());
   EXPECT_TRUE(again.closed.empty());
-  // Once it is gone the other one may come.
+  // Once that session is closed the other agent may connect.
   controller_->close_session(again);
   Session late;
   controller_->open_session(other, late);

@@ -1,5 +1,5 @@
-// executor/controller_test.hpp - the controller on a real loop, store and disk; agents are sessions
-// of the test.
+// executor/controller_test.hpp - the controller on a real loop, store and disk; the test plays the
+// agents' sessions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// What the controller tells one agent.
+/// Collects what the controller sends to one agent.
 class Session final : public AgentSession {
  public:
   void send(const ControllerMessage& message) override { messages.push_back(message); }
@@ -96,7 +96,7 @@ class ControllerTest : public ControllerFixture {
     ASSERT_TRUE(*set) << set->error().text();
   }
 
-  /// The spec of a job that runs a shell; `more` are further lines of it.
+  /// Returns the spec of a job that runs a shell; `more` are further lines of it.
   static std::string job(const std::string& name, const std::string& more = "") {
     return "apiVersion: orrery/v1\nkind: Batch\nname: " + name +
            "\nroles: [{accelerators: 8}]\nlaunch: {command: [sh, -c, \"exit 0\"]}\n" + more;
@@ -117,7 +117,7 @@ class ControllerTest : public ControllerFixture {
             .version = "test",
             .inventory = {.accelerator = "h100", .accelerators = 8}};
   }
-  /// The agent of `session` says that nothing is on its node.
+  /// Makes the agent of `session` report that nothing runs on its node.
   void join(const std::string& node, Session& session) {
     controller_->open_session(opening(node), session);
     const auto* welcome = std::get_if<AgentWelcome>(&session.messages.at(0));

@@ -1,4 +1,4 @@
-// As whom jobs run, and what of an agent is believed.
+// The users that jobs run as, and which messages of an agent are believed.
 #include "executor/controller_test.hpp"
 
 namespace orrery {
@@ -49,7 +49,7 @@ TEST_F(ControllerTest, TheUserOfATenantIsForItsMembersAndForAdmins) {
   set_tenants(
       "apiVersion: orrery/v1\nkind: Tenants\nname: t\n"
       "tenants: [{name: default}, {name: lab}, {name: lab/vision, run_as: svc-lab}]\n");
-  /// The user that its job in lab/vision runs as, or why it is refused.
+  /// Returns the user that eve's job in lab/vision runs as, or the error.
   const auto runs_as = [&](JobText by) {
     by.text = job("x", "tenant: lab/vision\n");
     by.submitter = "eve";
@@ -86,7 +86,7 @@ TEST_F(ControllerTest, AnAgentSpeaksForTheRanksOfItsOwnNodeAlone) {
     notes.progress.step = step;
     return notes;
   };
-  // Logs that are kept, of a rank of another node, of an attempt and of a job that never were.
+  // Log ends and notes for a rank on another node, and for an attempt and a job that never existed.
   for (const AttemptId& told : {id, AttemptId{JobId(0), 2}, AttemptId{JobId(7), 1}}) {
     controller_->receive(other, KeptLog{told, 0, 0, {0, "forged"}});
     controller_->receive(other, notes_at(told, 99));
@@ -96,7 +96,7 @@ TEST_F(ControllerTest, AnAgentSpeaksForTheRanksOfItsOwnNodeAlone) {
   controller_->receive(own, notes_at(id, 3));
   ASSERT_NE(controller_->agents().notes_of(id.job), nullptr);
   EXPECT_EQ(controller_->agents().notes_of(id.job)->progress.step, 3U);
-  // The answer to a question that another node was asked.
+  // The answer to a question for another node.
   std::string log;
   controller_->ask_log({id, {0, 0, 0}},
                        [&](const Controller::LogAnswer& said) { log = said.part.part.bytes; });

@@ -1,9 +1,9 @@
 // executor/decision_log.hpp - what happens to jobs and nodes, one line each in the controller's
 // log: starts, stops and their reasons, losses, faults, drains, decisions.
 //
-// Owned by the controller, fed with each event as it is decided. One thread. Of a burst only the
-// first lines are written, and how many were left out when the second is over; of warnings more
-// than of others.
+// Owned by the controller, called with each event as it is decided. One thread. In a burst only the
+// first lines are written, and the number of omitted lines when the second is over; warnings have a
+// higher limit than other lines.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace orrery {
 
 class DecisionLog {
  public:
-  /// `state`: after the events.
+  /// `state` is the state after the events.
   DecisionLog(const Env& env, const Log& log, const State& state)
       : env_(env), log_(log), state_(state) {}
   DecisionLog(const DecisionLog&) = delete;
@@ -26,7 +26,7 @@ class DecisionLog {
   ~DecisionLog();
 
   void note(const Event& event);
-  /// A line of the caller's, within the same limit.
+  /// Writes a line of the caller's, within the same limit.
   void info(std::string_view message, LogFields fields);
 
  private:
@@ -42,7 +42,7 @@ class DecisionLog {
   void on(const SpareSet& event);
   void on(const PowerLimitSet& event);
   void on(const MaintenanceSet& event);
-  /// Of anything else there is nothing to say.
+  /// Other events write no line.
   template <class Other>
   void on(const Other& /*event*/) {}
 
@@ -55,8 +55,8 @@ class DecisionLog {
   Env env_;
   Log log_;
   const State& state_;
-  std::optional<TimerId> burst_;  ///< ends it
-  std::uint64_t lines_ = 0;       ///< of the burst
+  std::optional<TimerId> burst_;  ///< timer that ends the burst
+  std::uint64_t lines_ = 0;       ///< lines of the burst
   std::uint64_t left_out_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// executor/decision_log_test.cpp - one line a thing that happened, fewer in a burst.
+// executor/decision_log_test.cpp - one line for each event, fewer in a burst.
 #include "executor/decision_log.hpp"
 
 #include <gtest/gtest.h>

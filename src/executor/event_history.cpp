@@ -9,7 +9,7 @@ namespace orrery {
 
 namespace {
 
-/// A place whose segment is still there, or the oldest one.
+/// Returns a place whose segment is still there: the requested one, else the oldest.
 HistoryResult<EventPlace> place_to_read(StoreReader& store, const EventsAsked& asked) {
   HistoryResult<HistoryStart> oldest = oldest_start(store);
   if (!oldest) return tl::unexpected(oldest.error());
@@ -27,7 +27,7 @@ Result<EventsFound> read_events(StoreReader& store, const EventsAsked& asked) {
   if (!reader) return forward_error(reader);
   std::deque<TimedEvent> found;
   std::optional<EventPlace> next;
-  EventPlace at = *from;  // what is read now
+  EventPlace at = *from;  // place that is read now
   while (true) {
     const HistoryStart before{reader->batch(), reader->history_hash()};
     const std::uint64_t segments = reader->counts().segments;

@@ -1,9 +1,9 @@
-// executor/event_history.hpp - events of the log as it lies on the disk, from the oldest that is
-// still there, read beside the loop.
+// executor/event_history.hpp - reads events of the log from the disk beside the loop, beginning
+// with the oldest that is still there.
 //
-// Owned by the controller, used on its loop; the reading is done by a thread of its own with a
-// reader of its own, one question at a time. Cost of a question: that of reading and decoding the
-// log up to what was asked for, at most two snapshots' worth.
+// Owned by the controller, used on its loop; a thread of its own with a reader of its own does the
+// reading, one question at a time. Cost of a question: that of reading and decoding the log up to
+// the requested events, at most two snapshots' worth.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// Where a reading goes on: behind so many events of a batch, in the segment that begins there.
+/// Where reading continues: after `skip` events of a batch, in the segment that begins there.
 struct EventPlace {
   HistoryStart segment;
   std::uint64_t batch = 0;
@@ -26,15 +26,15 @@ struct EventPlace {
 };
 
 struct EventsAsked {
-  /// Called on another thread: it looks at nothing but the event.
+  /// Called on another thread: it may use only the event.
   std::function<bool(const TimedEvent&)> wanted;
   std::optional<EventPlace> from;  ///< none: from the oldest that is there
-  std::size_t count = 100;         ///< at most
-  bool newest = false;             ///< the last `count` ones, instead of the first
+  std::size_t count = 100;         ///< most events to return
+  bool newest = false;             ///< return the last `count` events instead of the first
 };
 
 struct EventsFound {
-  std::vector<TimedEvent> events;  ///< in their order
+  std::vector<TimedEvent> events;  ///< in the order of the log
   std::optional<EventPlace> next;  ///< none: there are no more
 };
 
@@ -45,16 +45,16 @@ class EventHistory {
   EventHistory(const Env& env, std::string directory)
       : env_(env), directory_(std::move(directory)) {}
 
-  /// `answered` is called on the loop. Errors: the store; damage.
+  /// Reads events; `answered` is called on the loop. Errors: of the store; damage.
   void ask(EventsAsked asked, Answered answered);
 
  private:
   Env env_;
-  std::string directory_;  ///< of the store
+  std::string directory_;  ///< directory of the store
   SideThread beside_;
 };
 
-/// What `ask` does, in the caller's thread.
+/// Reads events in the caller's thread.
 [[nodiscard]] Result<EventsFound> read_events(StoreReader& store, const EventsAsked& asked);
 
 }  // namespace orrery

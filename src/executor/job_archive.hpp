@@ -1,9 +1,9 @@
-// executor/job_archive.hpp - when jobs that have ended leave the state, and for where.
+// executor/job_archive.hpp - decides when jobs that have ended leave the state for the archive.
 //
-// One for a controller's life, on its loop. It is told of every end, hands out those that ended
-// long enough ago, and is told which stayed: these are asked for again a minute later. Invariant: a
-// job is handed out again until it has left the state. Cost: O(jobs handed out), and what it knows
-// is 16 bytes an ended job.
+// One for a controller's life, on its loop. It receives every end, hands out the jobs that ended
+// long enough ago, and receives those that stayed in the state; it hands these out again a minute
+// later. Invariant: a job is handed out again until it has left the state. Cost: O(jobs handed
+// out), and 16 bytes of memory for an ended job.
 #pragma once
 
 #include <cstddef>
@@ -17,26 +17,27 @@ namespace orrery {
 
 class JobArchive {
  public:
-  /// At once.
+  /// The most jobs that are handed out at once.
   static constexpr std::size_t kJobsMax = 1000;
 
-  /// The ended jobs of a state that was read back.
+  /// Adds the ended jobs of a restored state.
   void take_up(const State& state);
   void on_end(Instant at, JobId job) { ended_.emplace_back(at, job); }
-  /// It was handed out, and is in the state still.
+  /// The job was handed out, but is still in the state.
   void on_stayed(Instant now, JobId job) { stayed_.emplace_back(now + kAgain, job); }
 
-  /// When there is somebody to hand out; max: not as things are.
+  /// Returns when a job is to be handed out; max: none is as things are.
   [[nodiscard]] Instant next_due(Duration retain) const;
-  /// Up to kJobsMax that have been over for `retain` and that nothing refers to; the others stay.
+  /// Returns up to kJobsMax jobs that ended at least `retain` ago and that nothing refers to; the
+  /// others stay.
   [[nodiscard]] std::vector<JobId> take_due(const State& state, Instant now, Duration retain);
 
  private:
   using Queue = std::deque<std::pair<Instant, JobId>>;
   static constexpr Duration kAgain = Duration::minutes(1);
 
-  Queue ended_;   ///< in the order of their ends
-  Queue stayed_;  ///< by when they are asked for again
+  Queue ended_;   ///< in the order in which they ended
+  Queue stayed_;  ///< in the order in which they are handed out again
 };
 
 }  // namespace orrery

@@ -15,7 +15,7 @@ TEST(JobArchive, AnEndIsDueAfterItsTimeAndWhoStayedAMinuteLater) {
   archive.on_end(end + kDay, JobId(2));
   EXPECT_EQ(archive.next_due(kDay), end + kDay);
   EXPECT_EQ(archive.next_due({}), end);
-  // However short the time is: nobody is asked for without a pause.
+  // Even with the shortest time, jobs that stayed are handed out again only after a pause.
   archive.on_stayed(end, JobId(3));
   EXPECT_EQ(archive.next_due(kDay), end + Duration::minutes(1));
   JobArchive other;

@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-/// 3 of "sweep[3]", a job of the array "sweep"; none: it is not one of that array.
+/// Returns 3 for "sweep[3]", a job of the array "sweep"; none: the job is not in that array.
 std::optional<std::uint32_t> place_in(std::string_view array, std::string_view name) {
   if (!name.starts_with(array)) return std::nullopt;
   name.remove_prefix(array.size());
@@ -27,9 +27,9 @@ std::optional<std::uint32_t> place_in(std::string_view array, std::string_view n
   return failed == std::errc() && at == end ? std::optional(place) : std::nullopt;
 }
 
-/// All jobs of an array, by the names that they have: those that have ended know no more of where
-/// they belong. `first` would be its first job, which may be archived as any other of them. Errors:
-/// a condition that rests on how an archived job ended.
+/// Returns all jobs of an array, found by their names, because ended jobs do not keep their array.
+/// `first` is the number of its first job, which may be archived, as any other may. Errors: a
+/// condition that depends on how an archived job ended.
 Result<std::vector<JobId>> jobs_of_array(const State& state, std::string_view array, JobId first,
                                          AfterCondition when) {
   std::vector<JobId> jobs;
@@ -55,7 +55,8 @@ Result<std::vector<JobId>> jobs_of_array(const State& state, std::string_view ar
                                  archived->value(), array));
 }
 
-/// The array whose first job an archived one was, as the next of its jobs tells; empty: of none.
+/// Returns the array whose first job was `archived`, according to the next of its jobs; empty:
+/// none.
 std::string array_begun_by(const State& state, JobId archived) {
   for (std::uint32_t at = archived.value() + 1; at < state.jobs(); ++at) {
     if (!state.has(JobId(at))) continue;
@@ -66,7 +67,7 @@ std::string array_begun_by(const State& state, JobId archived) {
   return {};
 }
 
-/// A job and, where it is the first of an array, all others of it.
+/// Returns a job or, if it is the first of an array, all jobs of the array.
 Result<std::vector<JobId>> job_or_array(const State& state, JobId first, AfterCondition when) {
   constexpr std::string_view kFirst = "[0]";
   const std::string_view name = state.job(first).name;
@@ -74,9 +75,9 @@ Result<std::vector<JobId>> job_or_array(const State& state, JobId first, AfterCo
   return jobs_of_array(state, name.substr(0, name.size() - kFirst.size()), first, when);
 }
 
-/// The jobs that `after` names, of `tenant` and of the tenants below it: those of others do not
-/// exist for its users. A number is a job's before it is a name, as in Slurm, and that of an
-/// array's first job stands for the whole array. A name means the newest job or array that has it.
+/// Returns the jobs that `after` names, of `tenant` and the tenants below it: for its users no
+/// other jobs exist. A number means a job before it means a name, as in Slurm, and that of an
+/// array's first job means the whole array. A name means the newest job or array that has it.
 /// O(jobs).
 Result<std::vector<JobId>> jobs_named(const State& state, const AfterSpec& after,
                                       std::string_view tenant) {
@@ -121,7 +122,7 @@ Result<JobSpec> spec_of(const JobText& text) {
   return read_job_spec(*document);
 }
 
-/// Each job keeps its text, from its submission to the archive.
+/// Checks sizes, because each job keeps its text from submission to the archive.
 Status check_size(const JobText& text, const JobSpec& spec) {
   constexpr std::size_t kTextMax = std::size_t{1} << 20;
   constexpr std::size_t kTogetherMax = std::size_t{64} << 20;
@@ -139,8 +140,7 @@ Status check_size(const JobText& text, const JobSpec& spec) {
                                  count, bytes, kTogetherMax));
 }
 
-/// Keys that the twin acts on and agents do not: in a live cluster they would silently have no
-/// effect.
+/// Refuses keys that only the twin supports: in a live cluster they would silently have no effect.
 Status check_live(const JobSpec& spec) {
   if (!spec.launch) {
     return input_error(spec.where, "the job has nothing to start, expected launch");
@@ -163,8 +163,8 @@ Status check_live(const JobSpec& spec) {
   return {};
 }
 
-/// As whom the jobs of a text run. Error: its tenant has a user, and the submitter is none of the
-/// tenant's.
+/// Returns the POSIX user of a text's jobs. Error: the job's tenant has a user, and the submitter
+/// is not one of the tenant's.
 Result<std::string> user_of(const JobText& text, const JobSpec& spec, const std::string& lent) {
   if (!text.run_as.empty() || lent.empty()) return text.run_as;
   if (text.tenant_users == JobText::TenantUsers::kAll || !text.tenant.empty()) return lent;
@@ -182,7 +182,7 @@ Result<std::string> user_of(const JobText& text, const JobSpec& spec, const std:
 Status JobIntake::take_up_work(const std::string& text) {
   Result<JobSpec> spec = spec_of({text, "a job of the log"});
   if (!spec) return forward_error(spec);
-  // What could not run then brought its work all the same.
+  // Work counts even if the job could not run then.
   static_cast<void>(resolve_job(*spec, facts_.resolve_context(Instant())));
   return {};
 }

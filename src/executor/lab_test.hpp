@@ -1,5 +1,5 @@
-// executor/lab_test.hpp - what tests of a controller rest on: two nodes of eight H100, the facts
-// that come with the programs, a log that says nothing.
+// executor/lab_test.hpp - the cluster of controller tests: two nodes of eight H100, the built-in
+// facts, a log without output.
 #pragma once
 
 #include "base/log.hpp"
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// Nodes "node0" and "node1".
+/// The nodes are "node0" and "node1".
 inline constexpr const char* kLabFleet = R"(apiVersion: orrery/v1
 kind: Fleet
 name: lab
@@ -33,7 +33,7 @@ inline SetupTexts lab_setup(const std::string& tenants = "") {
           .writer = "test"};
 }
 
-/// Read once.
+/// The built-in facts, read once.
 inline ControlFacts::Facts lab_facts() {
   struct Read {
     Catalog catalog = Catalog::load(builtin_catalog(), "").value();

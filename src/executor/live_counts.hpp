@@ -1,7 +1,7 @@
-// executor/live_counts.hpp - what a controller counts since its start, for /metrics: how long jobs
-// waited, passes and commits took, and how calls ended.
+// executor/live_counts.hpp - counters of a controller since its start, for /metrics: how long jobs
+// waited, how long passes and commits took, and how calls ended.
 //
-// Owned by the controller, on its loop. Soft: a restart begins at zero, as counters may.
+// Owned by the controller, on its loop. Soft state: after a restart all begin at zero.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,17 @@
 
 namespace orrery {
 
-/// Observations by upper bounds.
+/// A histogram of times by upper bounds.
 class TimeHistogram {
  public:
-  /// Ascending, in seconds; what is above the last counts, too.
+  /// Bounds ascend, in seconds; observations above the last one are counted, too.
   explicit TimeHistogram(std::vector<double> bounds)
       : bounds_(std::move(bounds)), counts_(bounds_.size() + 1) {}
 
   void observe(Duration time);
 
   [[nodiscard]] std::span<const double> bounds() const { return bounds_; }
-  /// Those up to the bound `at`, of which there is one more than bounds.
+  /// Returns the observations up to the bound `at`; at == bounds().size() counts all.
   [[nodiscard]] std::uint64_t up_to(std::size_t at) const;
   [[nodiscard]] std::uint64_t count() const { return up_to(bounds_.size()); }
   [[nodiscard]] double sum() const { return sum_; }
@@ -45,7 +45,7 @@ struct LiveCounts {
   TimeHistogram full_pass{{0.001, 0.01, 0.1, 1, 10, 60}};
   TimeHistogram commit{{0.0001, 0.001, 0.01, 0.1, 1, 10}};
   std::map<CallEnd, std::uint64_t> calls;
-  /// Logs and notes of ranks that an agent told and its node does not have, by node.
+  /// Logs and notes that an agent sent for ranks that its node does not have, by node.
   std::map<NodeId, std::uint64_t> foreign_reports;
 };
 

@@ -1,16 +1,16 @@
-// executor/live_record.hpp - a stretch of a controller's life on disk: where it began, every input
-// and every event, so that `orrery replay` can play the inputs again and compare event by event.
+// executor/live_record.hpp - a record of a controller's run on disk: its initial state, every input
+// and every event, so that `orrery replay` can replay the inputs and compare event by event.
 //
-// Made by the controller at its start, where it was asked for; another directory each start.
+// Made by the controller at its start, if it was requested; each start has its own directory.
 //
-//   DIR/texts/       those that the log rests on (store/setup_texts.hpp), and new work
+//   DIR/texts/       the texts of the log (store/setup_texts.hpp), and new work
 //   DIR/live.yaml    the settings it ran with
-//   DIR/catalog/     facts laid over those compiled in, where there were any
-//   DIR/begin        a sealed snapshot of the state it began with (store/history.hpp)
+//   DIR/catalog/     facts that override the built-in ones, if there are any
+//   DIR/begin        a sealed snapshot of the initial state (store/history.hpp)
 //   DIR/inputs.log, DIR/events.log   journals
 //
-// It rests on no disk: it is not synced, and where it cannot be written recording ends, nothing
-// else does. One thread. Cost: that of encoding each input.
+// The files are not synced, and if one cannot be written only the recording ends. One thread. Cost:
+// that of encoding each input.
 #pragma once
 
 #include <memory>
@@ -28,12 +28,12 @@ class LiveRecord {
   struct Begin {
     const StoreTexts& texts;
     const ControllerSettings& settings;
-    std::string catalog;             ///< directory laid over the one compiled in; empty: none is
+    std::string catalog;             ///< directory that overrides the built-in catalog; empty: none
     std::string snapshot;            ///< sealed
-    std::uint64_t history_hash = 0;  ///< up to it
+    std::uint64_t history_hash = 0;  ///< history hash up to the snapshot
     std::string writer;
   };
-  /// Makes `directory`, which nothing may be in. Errors: of the file system.
+  /// Makes `directory`, which must be empty or missing. Errors: of the file system.
   [[nodiscard]] static Result<std::unique_ptr<LiveRecord>> create(const std::string& directory,
                                                                   const Begin& begin);
   LiveRecord(std::string directory, std::unique_ptr<FileSink> inputs,
@@ -42,7 +42,8 @@ class LiveRecord {
   [[nodiscard]] Status put_texts(const StoreTexts& texts) const;
   void note(const Input& input) { input_log_.append(input); }
   void append(Instant at, std::span<const Event> events);
-  /// Hands what is buffered to the system. Errors: any write that failed; it is of no use then.
+  /// Passes buffered bytes to the system. Errors: any write that failed; the record is unusable
+  /// then.
   [[nodiscard]] Status flush();
 
  private:
@@ -53,7 +54,7 @@ class LiveRecord {
   Journal event_log_;
 };
 
-/// What a record begins with: its core has the state and has handled nothing yet.
+/// The begin of a record: its core has the state and has handled no input yet.
 struct RecordedBegin {
   std::unique_ptr<LiveSetup> setup;
   std::unique_ptr<Core> core;
@@ -62,7 +63,7 @@ struct RecordedBegin {
 /// Whether a directory holds a record of a controller.
 [[nodiscard]] bool is_live_record(const std::string& directory);
 
-/// Errors: no record, damage, texts that this program cannot read.
+/// Errors: not a record, damage, texts that this program cannot read.
 [[nodiscard]] Result<RecordedBegin> open_live_record(const std::string& directory,
                                                      const ControlFacts::Facts& facts);
 

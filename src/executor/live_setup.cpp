@@ -10,9 +10,10 @@
 namespace orrery {
 namespace {
 
-/// Texts that brought new work: "work.000001" and so on.
+/// Names of texts that brought new work: "work.000001" and so on.
 constexpr std::string_view kWorkText = "work.";
-/// Job numbers that a lost part of the log gave out: "lost_jobs.000001" is "15 31" for 15 to 30.
+/// Names of texts with job numbers that a lost part of the log gave out: "lost_jobs.000001" with
+/// "15 31" means 15 to 30.
 constexpr std::string_view kLostText = "lost_jobs.";
 
 }  // namespace

@@ -1,9 +1,9 @@
-// executor/live_setup.hpp - what a live core rests on, made of the texts that are kept beside its
+// executor/live_setup.hpp - the setup of a live core, made of the texts that are kept beside its
 // log: fleet, tenants and policy, every text that brought new work, and the job numbers that a lost
 // part of the log gave out.
 //
-// Made by the controller at its start, and by whoever plays a record of one again; stays where it
-// is, for cores refer to it. One thread. Cost: that of building the fleet and reading the texts.
+// Made by the controller at its start, and by a replay of a record; it must not move, because cores
+// refer to it. One thread. Cost: that of building the fleet and reading the texts.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +32,10 @@ class LiveSetup {
   [[nodiscard]] JobIntake& intake() { return intake_; }
   [[nodiscard]] const ControlSetup& control() const { return control_; }
 
-  /// The next text that brought new work, as it is to be kept.
+  /// Returns the next text that brought new work in the form to be stored.
   [[nodiscard]] StoreTexts work_text(const std::string& text);
-  /// Has control pass over job numbers that a lost part of the log gave out; returns the text that
-  /// says so, as it is to be kept. Precondition: none of them is below that of a job that is known.
+  /// Makes control skip job numbers that a lost part of the log gave out; returns the text that
+  /// records this, to be stored. Precondition: none of them is below that of a known job.
   [[nodiscard]] StoreTexts lose_jobs(const JobNumbers& lost);
 
  private:
@@ -46,7 +46,7 @@ class LiveSetup {
   std::unique_ptr<ControlFacts> facts_;
   JobIntake intake_;
   ControlSetup control_;
-  std::uint32_t works_ = 0;  ///< texts that brought new work
+  std::uint32_t works_ = 0;  ///< number of texts that brought new work
 };
 
 }  // namespace orrery

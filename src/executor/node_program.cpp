@@ -15,8 +15,8 @@ namespace orrery {
 namespace {
 
 constexpr std::uint64_t kPortFirst = 20'000;
-constexpr std::uint64_t kPortsAGang = 64;  ///< ranks of a node that may need one
-/// Whole shares of them, or the last one would reach into the first.
+constexpr std::uint64_t kPortsAGang = 64;  ///< ports for the ranks of a node that need one
+/// A multiple of kPortsAGang, so that the last share does not reach into the first.
 constexpr std::uint64_t kPorts = 187 * kPortsAGang;
 static_assert(kPortFirst + kPorts <= 32'000, "what systems hand out by themselves is not reached");
 
@@ -31,15 +31,15 @@ const RankShare* share_of(const NodeRanks& node, std::uint32_t gang) {
   return found == node.shares.end() ? nullptr : &*found;
 }
 
-/// By its id in the catalog, whatever the spec calls it.
+/// Returns the framework's id in the catalog, whatever name the spec uses.
 std::string framework_of(const State& state, const JobSpec& spec) {
   const std::string& name = spec.software.framework;
   const auto* known = state.setup().topology->catalog().find<Framework>(name);
   return known == nullptr ? name : known->id;
 }
 
-/// A script's own number, where its environment has those of the whole array. The jobs of an array
-/// have numbers one after the other.
+/// Sets the job's own array number in an environment that lists those of the whole array. The jobs
+/// of an array have consecutive numbers.
 void set_array_task(const Job& job, Variables& environment) {
   const auto named = [](std::string_view name) {
     return [name](const auto& each) { return each.first == name; };
@@ -56,14 +56,14 @@ void set_array_task(const Job& job, Variables& environment) {
   environment.emplace_back("SLURM_ARRAY_JOB_ID", fmt::format("{}", job.id.value() - place));
 }
 
-/// The place of a job in its array: "3" of "sweep[3]"; empty: it is in none.
+/// Returns the index of a job in its array: "3" of "sweep[3]"; empty: it is in no array.
 std::string array_index(const Job& job) {
   const std::size_t bracket = job.name.find('[');
   if (bracket == job.name.npos) return "";
   return job.name.substr(bracket + 1, job.name.size() - bracket - 2);
 }
 
-/// The number of the job in its array: the one that a script's list gives it, else its place.
+/// Returns the number of the job in its array: that from the script's list, else its index.
 std::string array_number(const Job& job, const LaunchSpec& launch) {
   Variables variables = launch.environment;
   set_array_task(job, variables);
@@ -72,7 +72,7 @@ std::string array_number(const Job& job, const LaunchSpec& launch) {
   return task == variables.end() ? array_index(job) : task->second;
 }
 
-/// The names of the files for its output, with what is the same on all nodes.
+/// Returns the names of its output files, with the values filled in that are equal on all nodes.
 OutputNames copies_of(const Job& job, const LaunchSpec& launch) {
   if (launch.output.empty() && launch.error.empty()) return {};
   const std::string index = array_index(job);
@@ -85,7 +85,7 @@ OutputNames copies_of(const Job& job, const LaunchSpec& launch) {
   return {with_pattern_values(launch.output, values), with_pattern_values(launch.error, values)};
 }
 
-/// Of a job's first role that trains; 0: nobody knows.
+/// Returns the steps of the job's first role that trains; 0: unknown.
 std::uint64_t work_steps(const Job& job) {
   for (const RoleRequest& role : job.submission->request.roles) {
     if (role.steps) return static_cast<std::uint64_t>(*role.steps);

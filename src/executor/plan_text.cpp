@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-/// How a gang of so many devices of an option works, where that is known.
+/// The plan of a gang with an option's number of devices, where it is known.
 struct KnownPlan {
   ParallelPlan plan;
   std::optional<double> step_seconds;
@@ -43,7 +43,7 @@ void write_plan(Json& to, const std::optional<KnownPlan>& known) {
   if (known->step_seconds) to["plan"]["step_s"] = *known->step_seconds;
 }
 
-/// What is left to go on with on `devices` of the type; the largest.
+/// Returns the largest option of the type that needs at most `devices`; nullptr: there is none.
 const GangOption* largest_within(const RoleRequest& role, FleetTypeId type, std::uint32_t devices) {
   const GangOption* best = nullptr;
   for (const GangOption& option : role.options) {
@@ -70,7 +70,7 @@ Json fallbacks(const GangPlans& plans, const RoleRequest& role, const GangOption
     }
     if (next == last) continue;
     last = next;
-    // A spare is put in the place of what is lost while the others go on.
+    // A spare replaces what was lost while the others continue.
     Json& entry = table.emplace_back(
         Json{{"lost", lost}, {"accelerators", next->gang.devices}, {"wait_s", 0}});
     write_plan(entry, plans.of(*next));

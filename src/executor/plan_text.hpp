@@ -1,7 +1,7 @@
-// executor/plan_text.hpp - ORRERY_PLAN: how a job's gangs are laid out, and how they go on when
-// some of it is lost, as JSON for its ranks.
+// executor/plan_text.hpp - ORRERY_PLAN: the layout of a job's gangs, and how they continue after
+// losses, as JSON for its ranks.
 //
-// Pure, of control's state. With it survivors need no controller for their next step.
+// A pure function of control's state. With it survivors need no controller for their next step.
 #pragma once
 
 #include <string>
@@ -16,11 +16,10 @@ namespace orrery {
 ///             "fallback": [{"lost": 1, "accelerators": 8, "wait_s": 0, "plan": {...}},
 ///                          {"lost": 5, "restart": true}]}]}
 ///
-/// `plan` is there where Orrery planned the work (`step_s`: predicted seconds of a step), or where
-/// the spec states a layout. `lost`
-/// counts data-parallel replicas, of an unplanned gang accelerators; an entry holds until the next.
-/// `wait_s`: how long to wait for a spare before going on. Precondition: the job holds devices.
-/// Cost: O(options of its roles, squared).
+/// `plan` is present if Orrery planned the work (`step_s`: predicted seconds of a step), or if the
+/// spec states a layout. `lost` counts data-parallel replicas, in an unplanned gang accelerators;
+/// an entry applies until the next. `wait_s`: how long to wait for a spare before continuing.
+/// Precondition: the job holds devices. Cost: O(options of its roles, squared).
 [[nodiscard]] std::string plan_text(const State& state, const JobSpec& spec, JobId id);
 
 }  // namespace orrery

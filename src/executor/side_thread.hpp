@@ -1,8 +1,8 @@
-// executor/side_thread.hpp - one thread beside a loop, for what takes too long on it.
+// executor/side_thread.hpp - one thread beside a loop, for work that takes too long on the loop.
 //
-// Made by the loop's owner; given work that touches nothing the loop does, whose results it posts
-// to the loop's inbox. In the order in which it was given, one at a time. What has not begun when
-// it ends is dropped, what has is waited for. Threads: any may give work.
+// Made by the loop's owner. Its work uses nothing that the loop uses, and posts results to the
+// loop's inbox. Work runs one at a time, in the order in which it was given. At the end, work that
+// has not begun is dropped, and running work is waited for. Any thread may give work.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +28,7 @@ class SideThread {
 
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<std::function<void()>> queue_;  ///< guarded by mutex_, as is the next
+  std::deque<std::function<void()>> queue_;  ///< guarded by mutex_, as phase_ is
   enum class Phase : std::uint8_t { kRuns, kEnding } phase_ = Phase::kRuns;
   std::thread thread_;
 };

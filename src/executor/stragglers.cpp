@@ -10,7 +10,7 @@ constexpr std::size_t kRanksMin = 3;
 constexpr double kOfMedian = 1.2;
 constexpr double kDeviations = 3;
 
-/// Of an even number the lower one. Precondition: not empty.
+/// Returns the median; of an even number of values the lower one. Precondition: not empty.
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -1,7 +1,7 @@
-// executor/stragglers.hpp - which ranks of a job compute longer in a step than the others do.
+// executor/stragglers.hpp - finds ranks of a job that compute longer in a step than the others.
 //
-// A function of what the ranks say of themselves, as the agents of all their nodes report it: a
-// node knows its own ranks alone, so it is the controller that compares.
+// A function of the paces that ranks report through the agents of all their nodes: a node knows
+// only its own ranks, so the controller compares.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// Ranks of one node.
+/// The paces of the ranks of one node.
 struct NodePaces {
   NodeId node;
   std::vector<RankPace> paces;
@@ -24,9 +24,10 @@ struct Straggler {
   double usual = 0;  ///< seconds: the median of all ranks
 };
 
-/// Those beyond 1.2 times the median of all ranks' paces and, so that a job whose ranks differ
-/// anyhow is left alone, more than three median absolute deviations above it; slowest first.
-/// Three ranks at least have to be there: of two nobody can say which one is slow. O(n log n).
+/// Returns ranks slower than 1.2 times the median of all ranks' paces that are also more than three
+/// median absolute deviations above it, so that jobs with naturally uneven ranks are left alone;
+/// slowest first. At least three ranks are needed: of two, either could be the slow one. O(n log
+/// n).
 [[nodiscard]] std::vector<Straggler> find_stragglers(const std::vector<NodePaces>& nodes);
 
 }  // namespace orrery

@@ -1,7 +1,8 @@
-// executor/submit_limits.hpp - how many submissions a tenant may make a second.
+// executor/submit_limits.hpp - limits how many submissions a tenant may make a second.
 //
-// One for a controller's life, on its loop. A bucket a tenant: it fills at the rate up to the burst
-// and a submission takes one out. Nothing of it is kept: after a start all are full.
+// One for a controller's life, on its loop. Each tenant has a token bucket: it fills at the rate up
+// to the burst, and a submission takes one token. Nothing is stored: after a start all buckets are
+// full.
 // Invariant: a bucket holds at most the burst. Cost: O(log tenants).
 #pragma once
 
@@ -16,11 +17,11 @@ namespace orrery {
 
 class SubmitLimits {
  public:
-  /// From now on; what is in the buckets stays, up to the new burst.
+  /// Applies new limits from now on; tokens stay in the buckets, up to the new burst.
   void set(const ControllerSettings& settings);
 
-  /// Takes one, at a time that does not go back. Error (kEnvironment): none is left, with the time
-  /// until there is one.
+  /// Takes one token; `now` must not go back. Error (kEnvironment): the bucket is empty, with the
+  /// time until the next token.
   [[nodiscard]] Status admit(const std::string& tenant, Instant now);
 
  private:
@@ -29,7 +30,7 @@ class SubmitLimits {
     Instant at;
   };
 
-  double rate_ = 0;  ///< 0: none binds
+  double rate_ = 0;  ///< 0: unlimited
   double burst_ = 0;
   std::map<std::string, Bucket> buckets_;
 };

@@ -27,7 +27,7 @@ TEST(SubmitLimits, EachTenantHasABurstAndThenTheRate) {
   EXPECT_FALSE(limits.admit("a", at(0.4)));
   EXPECT_TRUE(limits.admit("a", at(0.5)));
   EXPECT_FALSE(limits.admit("a", at(0.6)));
-  // However long nobody came, the burst is all there is.
+  // After any idle time the bucket holds only the burst.
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(limits.admit("a", at(3600)));
   EXPECT_FALSE(limits.admit("a", at(3600)));
 }

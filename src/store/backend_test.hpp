@@ -1,5 +1,5 @@
-// store/backend_test.hpp - the backends, for tests that hold of each: where a store lies, and how
-// it is opened again. One a test.
+// store/backend_test.hpp - the backends, for tests that apply to each of them: creates a store and
+// opens it again. One for each test.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,8 +15,8 @@
 
 namespace orrery {
 
-/// A directory that is gone with the test. In memory where there is such a place: syncs to a disk
-/// would take most of the time, and what is tested does not depend on them.
+/// A directory that is removed after the test. In memory if possible: syncs to a disk would take
+/// most of the time, and the tests do not depend on them.
 class TestDirectory {
  public:
   TestDirectory() {
@@ -40,7 +40,7 @@ class TestDirectory {
 class TestBackend {
  public:
   virtual ~TestBackend() = default;
-  /// What was written so far is there again. One at a time.
+  /// Opens the store with everything written so far. One at a time.
   virtual std::unique_ptr<Store> open() = 0;
 };
 

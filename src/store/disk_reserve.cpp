@@ -36,7 +36,7 @@ Status DiskReserve::check_new(const std::string& parent) {
 DiskReserve::DiskReserve(const std::string& directory, std::uint64_t bytes)
     : directory_(directory), path_(ballast_of(directory)), bytes_(bytes) {
   struct stat there{};
-  constexpr std::uint64_t kBlock = 512;  // of st_blocks, whatever the file system's are
+  constexpr std::uint64_t kBlock = 512;  // unit of st_blocks on every file system
   held_ = ::stat(path_.c_str(), &there) == 0 &&
           static_cast<std::uint64_t>(there.st_blocks) * kBlock >= bytes_;
   if (!held_) static_cast<void>(look());
@@ -56,7 +56,7 @@ void DiskReserve::take() {
   constexpr mode_t kOwnerOnly = 0600;
   const FileDescriptor file(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kOwnerOnly));
   held_ = file.valid() && ::posix_fallocate(file.get(), 0, static_cast<off_t>(bytes_)) == 0;
-  // What it took in part is of no use to it.
+  // A partly allocated file is useless.
   if (!held_) ::unlink(path_.c_str());
 }
 

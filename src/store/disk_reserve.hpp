@@ -1,11 +1,11 @@
-// store/disk_reserve.hpp - room on the disk that is kept back, so that what must be recorded still
-// is when the disk is full.
+// store/disk_reserve.hpp - reserved space on the disk, so that essential records can be written
+// even when the disk is full.
 //
-// A file of its own beside the log, DIR/ballast, whose blocks are taken but hold nothing. With less
-// than as much free beside it nothing new is taken on (DiskRoom::kLow); when a commit finds no room
-// at all it is given up (GroupCommitOptions::make_room), and cancels, drains and ends go on. Taken
-// again when there is room for twice its size. Made by the owner of the store; any thread may call.
-// Cost: a system call or two.
+// A file of its own beside the log, DIR/ballast, with allocated but unused blocks. If less than its
+// size is free beside it, no new work is accepted (DiskRoom::kLow); if a commit finds no space at
+// all the reserve is released (GroupCommitOptions::make_room), so that cancels, drains and ends
+// still work. It is allocated again when twice its size is free. Made by the owner of the store;
+// any thread may call. Cost: a system call or two.
 #pragma once
 
 #include <cstdint>
@@ -26,26 +26,27 @@ class DiskReserve {
  public:
   static constexpr std::uint64_t kBytes = std::uint64_t{64} << 20;
 
-  /// Below it a start makes room first.
+  /// With less free space a start releases the reserve first.
   static constexpr std::uint64_t kStartBytes = std::uint64_t{16} << 20;
 
-  /// Before a start writes anything in `directory`: gives the room up where less than kStartBytes
-  /// are free, so that a controller that ended on a full disk can start. kYes: it was given up.
+  /// Called before a start writes anything in `directory`: releases the reserve if less than
+  /// kStartBytes are free, so that a controller that ended on a full disk can start. kYes: it was
+  /// released.
   static RoomMade give_up_for_start(const std::string& directory);
-  /// Error: there is no room for the reserve of a new store and as much beside it, without which it
-  /// would refuse every job. `parent`: of the store's directory; it is there.
+  /// Error: there is no space for the reserve of a new store and as much beside it, without which
+  /// it would refuse every job. `parent` is the existing parent of the store's directory.
   [[nodiscard]] static Status check_new(const std::string& parent);
 
-  /// Takes the room at once if there is twice as much.
+  /// Allocates the reserve at once if twice its size is free.
   explicit DiskReserve(const std::string& directory, std::uint64_t bytes = kBytes);
 
-  /// How it stands, after taking the room again where that is possible.
+  /// Returns the present state, after allocating the reserve again where possible.
   [[nodiscard]] DiskRoom look();
-  /// kYes: there is more room now than before.
+  /// Releases the reserve. kYes: more space is free than before.
   RoomMade give_up();
-  /// On the file system of the store.
+  /// The free space on the store's file system.
   [[nodiscard]] std::uint64_t free_bytes() const;
-  /// Whether the room is kept.
+  /// Whether the reserve is allocated.
   [[nodiscard]] bool held() const;
 
  private:

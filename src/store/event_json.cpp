@@ -13,9 +13,9 @@ namespace {
 
 // --- Names --------------------------------------------------------------------------------------
 
-/// Of the fields of a struct, in the order in which they are walked. A struct without names here
-/// does not compile; names that do not match its fields fail the first time (the tests see every
-/// type of event).
+/// The names of a struct's fields, in the order in which they are walked. A struct without names
+/// here does not compile; names that do not match its fields fail at their first use (the tests
+/// cover every type of event).
 template <class Struct>
 inline constexpr std::string_view kFieldNames =
     [] { static_assert(!std::is_same_v<Struct, Struct>, "name its fields below"); }();
@@ -138,10 +138,10 @@ inline constexpr std::string_view kFieldNames<NodeAccused> = "job attempt node v
 
 // --- Values -------------------------------------------------------------------------------------
 
-/// What control/field_walk.hpp calls a codec, with JSON for its primitives.
+/// A codec in the sense of control/field_walk.hpp that makes JSON.
 class JsonCodec {
  public:
-  /// The fields of the struct that is being walked.
+  /// Adds the fields of the struct that is walked.
   template <class... Fields>
   void operator()(const Fields&... fields) {
     const std::string_view names = names_;
@@ -158,7 +158,7 @@ class JsonCodec {
   }
 
  private:
-  /// The word that begins at `at`, which then stands behind the blank after it.
+  /// Returns the word that begins at `at`, and moves `at` behind the blank after it.
   static std::string name_at(std::string_view names, std::size_t& at) {
     ORRERY_ASSERT(at < names.size(), "every field has a name");
     const std::size_t end = std::min(names.find(' ', at), names.size());
@@ -231,8 +231,8 @@ class JsonCodec {
     return array;
   }
 
-  std::string_view names_;  ///< of the struct that is walked next
-  Json object_;             ///< that was walked last
+  std::string_view names_;  ///< names of the struct that is walked next
+  Json object_;             ///< result for the struct that was walked last
 };
 
 }  // namespace

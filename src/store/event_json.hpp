@@ -1,7 +1,7 @@
 // store/event_json.hpp - an event of a log as a JSON object, for other programs.
 //
-// Ids are the numbers that the log has (null: none), times of day are texts, durations seconds,
-// words of fixed sets their words where they have some, other quantities in their base unit. Pure.
+// Ids are the numbers of the log (null: none), times of day are texts, durations are in seconds,
+// enumerators are words where they have some, other quantities in their base unit. Pure.
 #pragma once
 
 #include "base/field_writer.hpp"
@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-/// {"at": .., "event": "JobStarted", and the fields under their names}.
+/// Returns {"at": .., "event": "JobStarted", and the fields under their names}.
 [[nodiscard]] Json event_json(const TimedEvent& event);
 
 }  // namespace orrery

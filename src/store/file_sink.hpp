@@ -1,7 +1,7 @@
-// store/file_sink.hpp - a journal into a file, for a record that is read later.
+// store/file_sink.hpp - writes a journal to a file, for a record that is read later.
 //
-// Made by whoever records a run. Not made durable: what a crash of the machine takes is the end of
-// the record. One thread. Cost: that of buffered writes.
+// Made by the recorder of a run. Not synced: a crash of the machine may lose the end of the record.
+// One thread. Cost: that of buffered writes.
 #pragma once
 
 #include <cstdio>
@@ -15,13 +15,13 @@ namespace orrery {
 
 class FileSink : public JournalSink {
  public:
-  /// Begins the file anew. Errors: of the file system.
+  /// Creates or truncates the file. Errors: of the file system.
   [[nodiscard]] static Result<std::unique_ptr<FileSink>> create(const std::string& path);
-  /// The first write that fails is remembered; nothing is written after it.
+  /// After the first failed write nothing more is written.
   void write(std::string_view bytes) override;
-  /// Hands what is buffered to the system. Errors: any write that failed.
+  /// Passes buffered bytes to the system. Errors: any write that failed.
   [[nodiscard]] Status flush();
-  /// The last call. Errors: any write that failed, or the close.
+  /// Closes the file; must be the last call. Errors: any write that failed, or the close.
   [[nodiscard]] Status close();
 
   struct Closer {

@@ -1,12 +1,12 @@
 // store/group_commit.hpp - makes a log durable beside the loop that writes it: one thread that
-// commits, one batch at a time.
+// commits one batch at a time.
 //
-// Made by the loop's owner, who gives it the store for as long as it lives. The loop submits bytes
-// and goes on; while a commit runs, what it submits gathers in the next batch. So commits group by
-// themselves under load, and cost one write when idle. A failure is final: nothing after it is
-// written, and the loop, which told nobody of what was not durable, ends.
+// Made by the loop's owner, which gives it the store for as long as it lives. The loop submits
+// bytes and goes on; what it submits during a commit is collected in the next batch. So commits are
+// grouped under load, and cost one write when idle. A failure is final: nothing after it is
+// written, and the loop, which has sent nothing that depends on what was not durable, ends.
 // Threads: one submits, the other is its own; callbacks run on the loop, through its inbox.
-// Invariant: `durable` is told each number in order, after the store has that batch.
+// Invariant: `durable` is called with each number in order, after the store has that batch.
 #pragma once
 
 #include <condition_variable>
@@ -27,49 +27,49 @@ enum class RoomMade : std::uint8_t { kNo, kYes };
 struct GroupCommitOptions {
   Store& store;
   StoreTerm term = StoreTerm::kNone;
-  std::uint64_t newest = 0;  ///< batch that the store has
+  std::uint64_t newest = 0;  ///< newest batch in the store
   Inbox& inbox;
-  /// All batches up to this one are durable. Called on the loop; what it refers to outlives the
-  /// loop's last round, as do those of the other two.
+  /// All batches up to this one are durable. Called on the loop; this and the next two callbacks
+  /// must stay valid until the loop's last round.
   std::function<void(std::uint64_t)> durable;
-  /// Nothing more will be.
+  /// A commit failed; nothing more will be durable.
   std::function<void(const StorageError&)> failed;
-  /// A snapshot is there, or for want of room is not: the log is whole without it. May be none.
+  /// A snapshot was put, or failed for lack of space: the log is complete without it. May be empty.
   std::function<void(const StorageStatus&)> snapshot_put;
-  /// What put_archived was given is there, or for want of room is not. May be none.
+  /// put_archived() is done, or failed for lack of space. May be empty.
   std::function<void(const StorageStatus&)> archive_put;
-  /// Called by the committing thread when a batch finds no room (store/disk_reserve.hpp); it tries
-  /// once more if some was made. May be none.
+  /// Called by the committing thread when a batch finds no space (store/disk_reserve.hpp); it
+  /// retries once if some was freed. May be empty.
   std::function<RoomMade()> make_room;
 };
 
 class GroupCommit {
  public:
-  /// At which a batch is closed; what is submitted at once stays together.
+  /// Size at which a batch is closed; bytes of one submit() stay together.
   static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 
   explicit GroupCommit(GroupCommitOptions options);
-  /// What was submitted is committed first; nobody is told of it unless the loop goes on.
+  /// Commits what was submitted; `durable` is called for it only if the loop goes on.
   ~GroupCommit();
   GroupCommit(const GroupCommit&) = delete;
   GroupCommit& operator=(const GroupCommit&) = delete;
 
-  /// Adds bytes to the batch that is open; job numbers below `next_job` are given out by the log up
-  /// to them. Returns the batch's number, with which `durable` will tell that they are durable.
-  /// Cost: a copy.
+  /// Adds bytes to the open batch; the log up to them gives out the job numbers below `next_job`.
+  /// Returns the batch's number, which `durable` reports when it is durable. Cost: a copy.
   std::uint64_t submit(std::string_view bytes, std::uint64_t next_job = 0);
-  /// Texts beside the log, durable before what is submitted after them.
+  /// Puts texts beside the log, durable before anything submitted later.
   void put_texts(StoreTexts texts);
-  /// Jobs for the archive; one call at a time is told of.
+  /// Puts jobs into the archive; one call at a time, because archive_put does not identify calls.
   void put_archived(std::vector<ArchivedJob> jobs);
-  /// Of the state after all that was submitted. The log goes on with a new segment, whatever
-  /// becomes of the snapshot. Two snapshots are kept, and what the older one covers is dropped.
+  /// Puts a snapshot of the state after everything that was submitted. The log goes on with a new
+  /// segment even if the snapshot fails. Two snapshots are kept, and what the older one covers is
+  /// dropped.
   void put_snapshot(std::string bytes);
   using Compacted = std::function<void(const StorageResult<CompactedLog>&)>;
-  /// The same, and drops all that the snapshot covers, which has to be known to be good. `done` is
+  /// Puts a snapshot and drops everything it covers, so it must be known to be good. `done` is
   /// called on the loop, unless the log fails.
   void compact(std::string bytes, Compacted done);
-  /// Submitted and not yet committed: whoever takes commands bounds it.
+  /// The bytes submitted and not yet committed; the receiver of commands limits them.
   [[nodiscard]] std::size_t waiting_bytes() const;
 
  private:
@@ -80,7 +80,7 @@ class GroupCommit {
     StoreTexts texts;
     std::vector<ArchivedJob> jobs;
     Compacted compacted = {};
-    CompactedLog log = {};  ///< of a compaction that is done
+    CompactedLog log = {};  ///< result of a finished compaction
   };
 
   void run();
@@ -88,15 +88,15 @@ class GroupCommit {
   [[nodiscard]] StorageStatus write(Work& work);
   /// Whether nothing may be written after it.
   [[nodiscard]] static bool is_final(const Work& work, const StorageStatus& status);
-  /// Posts what became of it.
+  /// Posts the result of the work to the loop.
   void tell(const Work& work, const StorageStatus& status) const;
 
   GroupCommitOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Work> queue_;  ///< guarded by mutex_, as are the next three
+  std::deque<Work> queue_;  ///< guarded by mutex_, as waiting_bytes_, newest_ and phase_ are
   std::size_t waiting_bytes_ = 0;
-  std::uint64_t newest_;  ///< submitted
+  std::uint64_t newest_;  ///< newest submitted batch
   enum class Phase : std::uint8_t { kRuns, kEnding, kFailed } phase_ = Phase::kRuns;
   std::thread thread_;
 };

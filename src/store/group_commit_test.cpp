@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-/// A loop that is only its inbox, run by the test until something it waits for has come.
+/// A loop that is only an inbox; the test runs it until a callback it waits for has come.
 class TestInbox final : public Inbox {
  public:
   void post(Callback callback) override {

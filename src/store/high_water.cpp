@@ -36,7 +36,7 @@ std::string text_of(const Record& record) {
   return text;
 }
 
-/// Takes " NAME=" and a number off the front.
+/// Removes " NAME=" and a number from the front, and returns the number.
 std::optional<std::uint64_t> take_number(std::string_view& text, std::string_view name) {
   const std::string before = fmt::format(" {}=", name);
   if (!text.starts_with(before)) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text, std::string_vie
   return value;
 }
 
-/// None: the bytes are not what a write made.
+/// Parses a record; none: the bytes are not a complete record.
 std::optional<Record> record_of(std::string_view bytes) {
   std::string_view rest = bytes;
   if (!rest.starts_with(kTitle)) return std::nullopt;
@@ -68,7 +68,7 @@ tl::unexpected<StorageError> failed_to(std::string_view what, const std::string&
                                                          std::generic_category().message(errno)));
 }
 
-/// The newer of the records that are whole.
+/// Returns the newer of the complete records.
 StorageResult<Record> newest_record(const std::string& path, std::string_view bytes) {
   std::optional<Record> newest;
   for (const std::size_t at : {std::size_t{0}, kRecordBytes}) {

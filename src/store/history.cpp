@@ -1,4 +1,4 @@
-// store/history.cpp - batches into events, and all of them into a core.
+// store/history.cpp - reads batches into events, and whole histories into a core.
 #include "store/history.hpp"
 
 #include <map>
@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-/// Read at once; a batch is usually smaller.
+/// How much is read at once; a batch is usually smaller.
 constexpr std::size_t kPortionBytes = std::size_t{4} << 20;
 
 tl::unexpected<HistoryDamage> damaged(Error error, const HistoryPlace& place) {
@@ -28,7 +28,7 @@ Error snapshot_error(StoreReader& store, std::uint64_t covers, const std::string
           {}};
 }
 
-/// A snapshot's bytes and what they say.
+/// The bytes of a snapshot and the history hash in them.
 struct ReadSnapshot {
   std::string bytes;
   std::uint64_t history_hash = 0;
@@ -134,7 +134,7 @@ HistoryResult<bool> HistoryReader::next_batch(const EventVisitor& visit) {
 
 namespace {
 
-/// Into a target that stands where `start` says.
+/// Replays into a target that is in the state of `start`.
 HistoryResult<RecoveredHistory> replay(StoreReader& store, const HistoryStart& start,
                                        const PlanSource* plans, HistoryTarget& target) {
   HistoryResult<HistoryReader> reader = HistoryReader::open(store, start, plans);

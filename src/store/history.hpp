@@ -1,12 +1,12 @@
-// store/history.hpp - what the batches and snapshots of a store mean: the history of a control
-// core, written in order, and read back into one.
+// store/history.hpp - the meaning of a store's batches and snapshots: the history of a control
+// core, written in order, and read back into a core.
 //
 // A log is a journal (control/journal.hpp) cut twice. A *batch* holds whole records. A *segment* is
 // a run of batches whose first one begins with the head of a journal: each start of a writer opens
 // one, and so does each snapshot. A head names the history hash before it, so the chain of
-// checksums runs through all segments; a snapshot names the hash after its last batch, so it runs
-// through those that were dropped, too. Values and readers of one thread. Cost: that of reading,
-// decoding and applying what the newest snapshot does not cover.
+// checksums spans all segments; a snapshot names the hash after its last batch, so the chain spans
+// dropped segments, too. Plain values; readers are for one thread. Cost: that of reading, decoding
+// and applying what the newest snapshot does not cover.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,21 @@ namespace orrery {
 struct HistoryWriterOptions {
   std::string writer;        ///< name and version of the program
   std::string setup;         ///< digest of the facts (store/setup_texts.hpp)
-  std::uint64_t before = 0;  ///< history hash of what the store has
+  std::uint64_t before = 0;  ///< history hash of the store's content
 };
 
-/// Events as bytes for GroupCommit::submit. To put a snapshot: submit take(), put snapshot(), then
-/// begin_segment().
+/// Turns events into bytes for GroupCommit::submit. To put a snapshot: submit take(), put
+/// snapshot(), then call begin_segment().
 class HistoryWriter {
  public:
   /// Opens a segment.
   explicit HistoryWriter(HistoryWriterOptions options);
 
   void append(Instant at, std::span<const Event> events);
-  /// What was added since the last call; empty: nothing was. What is taken at once is durable at
-  /// once or not at all: the events of one input are not parted.
+  /// Returns what was added since the last call; empty: nothing. Bytes that are returned together
+  /// become durable together: the events of one input are not separated.
   [[nodiscard]] std::string take();
-  /// The bytes of a snapshot. Precondition: all that `state` went through was taken.
+  /// Returns the bytes of a snapshot. Precondition: take() has returned all events of `state`.
   [[nodiscard]] std::string snapshot(const State& state) const;
   void begin_segment();
 
@@ -56,7 +56,7 @@ class HistoryWriter {
   };
 
   HistoryWriterOptions options_;
-  std::unique_ptr<Sink> sink_;  ///< at an address that stays
+  std::unique_ptr<Sink> sink_;  ///< at a stable address
   std::unique_ptr<Journal> journal_;
 };
 
@@ -67,19 +67,19 @@ struct OpenedSnapshot {
   std::uint64_t history_hash = 0;
   std::string_view state;  ///< within the bytes that were opened
 };
-/// Errors (kEnvironment): they are damaged, or no snapshot.
+/// Errors (kEnvironment): the bytes are damaged, or not a snapshot.
 [[nodiscard]] Result<OpenedSnapshot> open_snapshot(std::string_view bytes);
 
 // --- Reading ------------------------------------------------------------------------------------
 
-/// Where in a log something is. A segment has the number of its first batch; 0: none yet.
+/// A place in a log. A segment has the number of its first batch; 0: none yet.
 struct HistoryPlace {
   std::uint64_t segment = 0;
   std::uint64_t batch = 0;
   std::uint64_t offset = 0;  ///< in the batch, in bytes
 };
 
-/// An Error that also says, for a program, where. Its text says it, too.
+/// An Error that also holds the place, for programs. Its text names the place, too.
 struct HistoryDamage : Error {
   HistoryPlace place;
 };
@@ -91,25 +91,25 @@ template <class T>
   return tl::unexpected<Error>(std::move(result.error()));
 }
 
-/// Where reading begins.
+/// The place where reading begins.
 struct HistoryStart {
-  std::uint64_t after = 0;         ///< the batch before
-  std::uint64_t history_hash = 0;  ///< of all up to there
+  std::uint64_t after = 0;         ///< batch before it
+  std::uint64_t history_hash = 0;  ///< history hash up to there
 };
 
 using EventVisitor = std::function<void(const TimedEvent&)>;
 
 class HistoryReader {
  public:
-  /// Up to the batch that is the newest now. What is borrowed outlives it. `plans`: see
-  /// JournalReadOptions. Errors: of the store. Where the store has the texts of a setup, segments
-  /// that rest on other facts are damage.
+  /// Reads up to the batch that is the newest now. Store and plans outlive the reader. `plans`: see
+  /// JournalReadOptions. Errors: of the store. If the store has the texts of a setup, segments that
+  /// were written with other facts are damage.
   [[nodiscard]] static HistoryResult<HistoryReader> open(StoreReader& store,
                                                          const HistoryStart& start,
                                                          const PlanSource* plans);
 
-  /// Hands each event of the next batch to `visit`; false: there is no further batch. Errors: the
-  /// first damage; what was visited before it is good, and nothing after it is read.
+  /// Calls `visit` with each event of the next batch; false: there is no further batch. Errors: the
+  /// first damage; events visited before it are good, and nothing after it is read.
   [[nodiscard]] HistoryResult<bool> next_batch(const EventVisitor& visit);
 
   struct Counts {
@@ -119,9 +119,9 @@ class HistoryReader {
     std::uint64_t bytes = 0;
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
-  /// The newest batch that was read.
+  /// The newest batch read so far.
   [[nodiscard]] std::uint64_t batch() const { return place_.batch; }
-  /// Up to its end.
+  /// The history hash up to the end of batch().
   [[nodiscard]] std::uint64_t history_hash() const { return hash_; }
 
  private:
@@ -129,7 +129,7 @@ class HistoryReader {
       : store_(&store), plans_(plans), hash_(start.history_hash) {
     place_.batch = start.after;
   }
-  /// The batch after the newest one read; none: there is none.
+  /// Returns the batch after the newest one read; none: there is none.
   [[nodiscard]] HistoryResult<const Batch*> fetch();
   [[nodiscard]] HistoryResult<bool> enter(const Batch& batch);
   [[nodiscard]] tl::unexpected<HistoryDamage> damage(const HistoryPlace& place,
@@ -140,33 +140,33 @@ class HistoryReader {
   std::uint64_t hash_;
   std::uint64_t newest_ = 0;
   std::string facts_;   ///< digest of the setup texts; empty: there are none
-  HistoryPlace place_;  ///< of the newest batch read
+  HistoryPlace place_;  ///< place of the newest batch read
   std::vector<Batch> portion_;
-  std::size_t next_ = 0;  ///< in it
+  std::size_t next_ = 0;  ///< index in portion_
   std::optional<JournalReader<TimedEvent>> journal_;
   Counts counts_;
 };
 
-/// What a history is read into.
+/// Receives a history that is read.
 class HistoryTarget {
  public:
   virtual ~HistoryTarget() = default;
-  /// Forgets everything: the history begins anew.
+  /// Forgets everything: the history begins again.
   virtual void begin() = 0;
   [[nodiscard]] virtual Status restore(std::string_view snapshot) = 0;
   virtual void apply(const TimedEvent& event) = 0;
 };
 
 struct RecoveredHistory {
-  std::optional<std::uint64_t> snapshot;  ///< batch up to which one was used; none: there was none
-  std::vector<std::string> passed_over;   ///< why newer ones were not
-  HistoryReader::Counts read;             ///< after it
-  std::uint64_t newest = 0;               ///< batch
+  std::optional<std::uint64_t> snapshot;  ///< batch of the snapshot used; none: there was none
+  std::vector<std::string> passed_over;   ///< why newer snapshots were not used
+  HistoryReader::Counts read;             ///< what was read after it
+  std::uint64_t newest = 0;               ///< newest batch
   std::uint64_t history_hash = 0;
 };
 
-/// The newest snapshot that is good, then every batch after it. Errors: any damage of the log; the
-/// batches that only a damaged snapshot covers.
+/// Restores the newest good snapshot, then every batch after it. Errors: any damage of the log; a
+/// damaged snapshot whose batches exist nowhere else.
 [[nodiscard]] HistoryResult<RecoveredHistory> recover_history(StoreReader& store,
                                                               const PlanSource* plans,
                                                               HistoryTarget& target);
@@ -187,12 +187,12 @@ struct VerifiedHistory {
   std::uint64_t history_hash = 0;
 };
 
-/// Reads everything that is there: each record, that each snapshot is whole and of this history,
-/// the structures of the backend. Errors: the first damage.
+/// Reads everything that exists: each record, each snapshot (complete and of this history), the
+/// structures of the backend. Errors: the first damage.
 [[nodiscard]] HistoryResult<VerifiedHistory> verify_history(StoreReader& store);
 
-/// Where the oldest batch that is there begins. Errors: neither the first batch nor a good snapshot
-/// of what came before it is there.
+/// Returns where the oldest existing batch begins. Errors: neither the first batch nor a good
+/// snapshot of what came before the oldest one exists.
 [[nodiscard]] HistoryResult<HistoryStart> oldest_start(StoreReader& store);
 
 }  // namespace orrery

@@ -17,7 +17,7 @@ namespace {
 
 // --- A run that is written while it goes on -----------------------------------------------------
 
-/// Whatever a fleet does in a day, a step at a time.
+/// Random events of a fleet during a day, one step at a time.
 class RandomDay {
  public:
   RandomDay(ScriptedCluster& cluster, std::uint64_t seed) : cluster_(cluster), rng_(seed) {}
@@ -62,7 +62,7 @@ class RandomDay {
   Rng rng_;
 };
 
-/// Writes what a cluster goes through into a store.
+/// Writes the events of a cluster into a store.
 class WrittenRun {
  public:
   WrittenRun(const ScriptedCluster& cluster, TestBackend& backend)
@@ -70,7 +70,7 @@ class WrittenRun {
     reopen();
   }
 
-  /// Events that came since, of which some wait to be written.
+  /// Takes in new events, some of which wait to be written.
   void take_in() {
     for (; seen_ < cluster_.log().size(); ++seen_) {
       const TimedEvent& event = cluster_.log()[seen_];
@@ -90,7 +90,7 @@ class WrittenRun {
         put_snapshot_and_drop(*store_, term_, {newest_, writer_->snapshot(cluster_.state())}));
     writer_->begin_segment();
   }
-  /// The process ends and another one takes over.
+  /// Ends the process and lets another one take over.
   void restart() {
     write();
     reopen();
@@ -176,13 +176,13 @@ class DamagedHistory : public testing::Test {
     digest_ = digest_of(state);
   }
   void append(Store& store, const Batch& batch) const { EXPECT_TRUE(store.append(term_, batch)); }
-  /// What verifying says is wrong.
+  /// Returns the damage that verification finds.
   HistoryDamage damage() {
     const auto verified = verify_history(store_);
     EXPECT_FALSE(verified);
     return verified ? HistoryDamage{} : verified.error();
   }
-  /// What is wrong for whoever recovers; "" nothing.
+  /// Returns the error of a recovery; "" if there is none.
   std::string recovery() {
     const auto recovered = recover_core(store_, cluster_.setup());
     if (!recovered) return recovered.error().text();

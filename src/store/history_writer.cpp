@@ -1,4 +1,4 @@
-// store/history_writer.cpp - events into batches, states into snapshots.
+// store/history_writer.cpp - writes events into batches, and states into snapshots.
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/little_endian.hpp"
@@ -9,8 +9,8 @@
 namespace orrery {
 namespace {
 
-// As that of a journal (control/journal_frame.cpp): "OSNX", whose checksum is XXH3, and "OSNP" of
-// earlier versions, which is only read.
+// Built like the magic of a journal (control/journal_frame.cpp): "OSNX" has an XXH3 checksum;
+// "OSNP", of earlier versions, is only read, never written.
 constexpr std::string_view kMagic{"\x89OSNX\r\n\x1a", 8};
 constexpr std::string_view kMagicOfOwnChecksum{"\x89OSNP\r\n\x1a", 8};
 constexpr std::size_t kWord = sizeof(std::uint64_t);

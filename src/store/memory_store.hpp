@@ -1,8 +1,8 @@
-// store/memory_store.hpp - a store in memory, for tests and rehearsals: nothing outlives the
+// store/memory_store.hpp - a store in memory, for tests and rehearsals: nothing survives the
 // process.
 //
-// The disk is apart from the store, so that a test can open it again. Whoever makes both keeps the
-// disk alive longer; one thread. Cost: copies of the bytes.
+// The disk is separate from the store, so that a test can open it again. The disk must outlive the
+// store; one thread. Cost: copies of the bytes.
 #pragma once
 
 #include <limits>

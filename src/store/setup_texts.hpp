@@ -1,7 +1,7 @@
-// store/setup_texts.hpp - the facts a log rests on, as the texts a store keeps beside it: what its
-// ids refer to, for whoever reads it without the files it was begun with.
+// store/setup_texts.hpp - the facts of a log, as texts that a store keeps beside it: they explain
+// its ids to readers that do not have the original files.
 //
-// Written once, by whoever begins the log; docs/formats.md describes the names. Values.
+// Written once, when the log is begun; docs/formats.md describes the names. Plain values.
 #pragma once
 
 #include <string>
@@ -21,11 +21,11 @@ struct SetupTexts {
 
 [[nodiscard]] StoreTexts store_texts(const SetupTexts& setup);
 
-/// Errors (kEnvironment): no fleet, or a time that is no number: the store was never begun.
+/// Errors (kEnvironment): no fleet, or a time that is not a number: the store was never begun.
 [[nodiscard]] Result<SetupTexts> setup_texts(const StoreTexts& texts);
 
-/// What the heads of the log name (JournalOptions::setup): 16 hexadecimal digits over all but the
-/// writer, who may be a newer program.
+/// Returns the digest that the heads of the log name (JournalOptions::setup): 16 hexadecimal digits
+/// over all fields but the writer, which may be a newer program.
 [[nodiscard]] std::string setup_digest(const SetupTexts& setup);
 
 }  // namespace orrery

@@ -16,13 +16,14 @@ namespace orrery {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;  ///< SQLite's default, which every store has
-/// How long somebody else may hold the file for a moment: a reader that mends what a crash left.
+/// How long to wait for another process that holds the file briefly: a reader that repairs what a
+/// crash left.
 constexpr int kBusyMilliseconds = 5'000;
 
 bool is_no_room(int cause) { return cause == ENOSPC || cause == EDQUOT || cause == EFBIG; }
 
-/// Whether a write failed for want of room. SQLite itself tells a full disk alone, not a quota or a
-/// limit on file size: its files are asked which error the system gave them last.
+/// Whether a write failed for lack of space. SQLite itself reports only a full disk, not a quota or
+/// a limit on file size: its files are asked for the last error of the system.
 bool is_full(sqlite3* connection) {
   const int code = sqlite3_extended_errcode(connection);
   if ((code & 0xff) == SQLITE_FULL) return true;
@@ -43,16 +44,16 @@ int keep_first_value(void* out, int columns, char** values, char** /*names*/) {
   return 0;
 }
 
-/// The first value of what a statement returns; empty where it fails.
+/// Returns the first value that a statement selects; empty if it fails.
 std::string first_value(sqlite3* connection, const char* sql) {
   std::string text;
   sqlite3_exec(connection, sql, keep_first_value, &text, nullptr);
   return text;
 }
 
-/// Bytes that a database file should have, by its head; 0 where there is none.
+/// Returns the size that the head of a database file states; 0 if it has no head.
 std::uint64_t stated_size(const std::string& path) {
-  constexpr std::size_t kPagesAt = 28;  // of 4 bytes, the highest first
+  constexpr std::size_t kPagesAt = 28;  // position of a number of 4 bytes, highest first
   std::array<char, 32> head{};
   std::ifstream file(path, std::ios::binary);
   if (!file.read(head.data(), head.size())) return 0;
@@ -63,7 +64,7 @@ std::uint64_t stated_size(const std::string& path) {
   return pages * kPageBytes;
 }
 
-/// Where a database file is damaged, as far as SQLite can tell.
+/// Returns where a database file is damaged, as far as SQLite can find it.
 std::string place_of_damage(sqlite3* connection, const std::string& path) {
   std::error_code failed;
   const std::uint64_t size = std::filesystem::file_size(path, failed);
@@ -94,7 +95,7 @@ SqliteStatement& SqliteStatement::number(std::uint64_t value) {
 }
 
 SqliteStatement& SqliteStatement::bytes(std::string_view value) {
-  // An empty view may have no address, which would mean NULL.
+  // An empty view may have a null address, which would bind NULL.
   const char* at = value.empty() ? "" : value.data();
   sqlite3_bind_blob64(statement_.get(), ++bound_, at, value.size(), SQLITE_STATIC);
   return *this;
@@ -190,7 +191,7 @@ StorageStatus SqliteDatabase::copy_to(SqliteDatabase& target) {
   sqlite3_backup* copy =
       sqlite3_backup_init(target.connection_.get(), "main", connection_.get(), "main");
   if (copy == nullptr) return target.failure("copy");
-  // All in one step: read in one transaction, which no writer has to wait for.
+  // A single step reads everything in one transaction, which no writer waits for.
   const int code = sqlite3_backup_step(copy, -1);
   const int ended = sqlite3_backup_finish(copy);
   if (code == SQLITE_DONE && ended == SQLITE_OK) return {};
@@ -207,7 +208,7 @@ tl::unexpected<StorageError> SqliteDatabase::failure(std::string_view what) {
   if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB) {
     message += fmt::format(" ({})", place_of_damage(connection_.get(), path_));
   }
-  // What could not be written may be lost to the system's cache: see File::sync.
+  // After a failed write the system's cache may have dropped data: see File::sync.
   if (code == SQLITE_IOERR && !full) broken_ = message;
   return store_error(full ? StorageFailure::kFull : StorageFailure::kOther, message);
 }

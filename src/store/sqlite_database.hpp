@@ -1,6 +1,6 @@
-// store/sqlite_database.hpp - one connection to a database file of SQLite, its failures as values.
+// store/sqlite_database.hpp - a connection to an SQLite database file, with failures as values.
 //
-// Made by store/sqlite_store.cpp; closed at its end. One thread at a time.
+// Made by store/sqlite_store.cpp; closed by its destructor. One thread at a time.
 // Invariant: no transaction is open between two calls of transact().
 #pragma once
 
@@ -19,20 +19,20 @@ namespace orrery {
 
 class SqliteDatabase;
 
-/// One statement being carried out. The database outlives it.
+/// One statement in execution. The database outlives it.
 class SqliteStatement {
  public:
   SqliteStatement(SqliteDatabase& database, sqlite3_stmt* statement)
       : database_(&database), statement_(statement) {}
 
-  /// Values for its question marks, in their order. The bytes outlive the statement.
+  /// Binds the values of its question marks, in order. The bytes outlive the statement.
   SqliteStatement& number(std::uint64_t value);
   SqliteStatement& bytes(std::string_view value);
   SqliteStatement& text(std::string_view value);
 
   /// Whether there is a row (more). Errors: of the database.
   [[nodiscard]] StorageResult<bool> step();
-  /// Columns of the row, from 0.
+  /// The columns of the row, from 0.
   [[nodiscard]] std::uint64_t number_at(int column) const;
   [[nodiscard]] bool null_at(int column) const;
   [[nodiscard]] std::string bytes_at(int column) const;
@@ -53,24 +53,24 @@ class SqliteDatabase {
  public:
   enum class Access : std::uint8_t { kRead, kWrite };
 
-  /// The file exists. Errors: it is no database, or cannot be opened.
+  /// Precondition: the file exists. Errors: it is not a database, or cannot be opened.
   [[nodiscard]] static StorageResult<std::unique_ptr<SqliteDatabase>> open(const std::string& path,
                                                                            Access access);
   SqliteDatabase(std::string path, sqlite3* connection)
       : path_(std::move(path)), connection_(connection) {}
 
   [[nodiscard]] StorageResult<SqliteStatement> prepare(std::string_view sql);
-  /// One statement whose rows do not matter.
+  /// Executes one statement and ignores its rows.
   [[nodiscard]] StorageStatus execute(std::string_view sql);
-  /// Carries out a statement that has its values.
+  /// Executes a statement whose values are bound.
   [[nodiscard]] StorageStatus finish(SqliteStatement& statement);
-  /// All that `changes` does, durable when it returns; after an error nothing of it.
+  /// Runs `changes` in a transaction, durable on return; after an error nothing is changed.
   [[nodiscard]] StorageStatus transact(const std::function<StorageStatus()>& changes);
   void keep_log_when_closed(KeepLog keep);
-  /// Copies the database into a file that did not exist, as it is at one moment.
+  /// Copies the database, as it is at one moment, into a new file.
   [[nodiscard]] StorageStatus copy_to(SqliteDatabase& target);
 
-  /// The failure of the call before, of doing `what`.
+  /// Returns the failure of the last call, made to do `what`.
   [[nodiscard]] tl::unexpected<StorageError> failure(std::string_view what);
   [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -80,7 +80,7 @@ class SqliteDatabase {
   };
   std::string path_;
   std::unique_ptr<sqlite3, Closer> connection_;
-  std::string broken_;  ///< why nothing is written any more; empty while it is
+  std::string broken_;  ///< why no more is written; empty: writing is possible
 };
 
 }  // namespace orrery

@@ -15,15 +15,15 @@
 namespace orrery {
 namespace {
 
-// In the database's head, so that no other database is taken for a store: "ORRY", and the form of
-// the tables.
+// Written in the database's head, so that no other database is taken for a store: "ORRY", and the
+// form of the tables.
 constexpr std::uint64_t kApplication = 0x4f525259;
 constexpr std::uint64_t kForm = 1;
 
 constexpr std::string_view kArchive(
     "CREATE TABLE IF NOT EXISTS archive (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL)");
-// That a mark was put beside the database (store/high_water.hpp): without its file the store is not
-// whole.
+// Records that a mark was put beside the database (store/high_water.hpp): without the mark's file
+// the store is incomplete.
 constexpr std::string_view kMarked(
     "CREATE TABLE IF NOT EXISTS marked (one INTEGER PRIMARY KEY CHECK (one = 1))");
 constexpr std::array kTables{
@@ -41,7 +41,7 @@ static_assert(kApplication == 1330795097 && kForm == 1);
 
 std::string system_message(int cause) { return std::generic_category().message(cause); }
 
-/// Held until it is closed, and by no process that has died.
+/// Locks a directory until the descriptor is closed; a process that dies loses the lock.
 StorageResult<FileDescriptor> lock_directory(const std::string& directory) {
   constexpr mode_t kOwnerOnly = 0600;
   const std::string path = directory + "/lock";
@@ -58,7 +58,7 @@ StorageResult<FileDescriptor> lock_directory(const std::string& directory) {
                        fmt::format("{}: process {} writes this store; there may be one at a time",
                                    directory, who.empty() ? "of another user" : who));
   }
-  // For the message above; the lock holds without it.
+  // The id is only for the message above; the lock holds without it.
   const std::string self = std::to_string(::getpid());
   if (::ftruncate(lock.get(), 0) == 0) {
     static_cast<void>(::pwrite(lock.get(), self.data(), self.size(), 0));
@@ -74,7 +74,7 @@ StorageResult<std::uint64_t> pragma(SqliteDatabase& database, std::string_view n
   return *row ? statement->number_at(0) : 0;
 }
 
-/// Error: it is no store, or of another form.
+/// Error: the database is not a store, or has another form.
 StorageStatus check_kind(SqliteDatabase& database) {
   StorageResult<std::uint64_t> application = pragma(database, "application_id");
   if (!application) return forward_failure(application);
@@ -108,7 +108,7 @@ StorageStatus make_durable_mode(SqliteDatabase& database) {
 }
 
 StorageStatus make_tables(SqliteDatabase& database) {
-  // Before the first table, or it has no effect: dropped pages can be given back.
+  // This must come before the first table to have an effect: dropped pages can be given back.
   if (StorageStatus status = database.execute("PRAGMA auto_vacuum=INCREMENTAL"); !status) {
     return status;
   }
@@ -120,8 +120,8 @@ StorageStatus make_tables(SqliteDatabase& database) {
   });
 }
 
-/// Its owner's alone, where SQLite would let others read it. It is closed again before SQLite opens
-/// it: to close it later would release the locks that SQLite holds on it in this process.
+/// Creates the file for its owner alone; SQLite would let others read it. The file is closed before
+/// SQLite opens it: closing it later would release the locks that SQLite has on it in this process.
 StorageStatus make_file(RealStorage& storage, const std::string& path, OpenMode mode) {
   StorageResult<std::unique_ptr<File>> file = storage.open(path, mode);
   if (!file) return forward_failure(file);
@@ -151,7 +151,7 @@ StorageResult<std::unique_ptr<SqliteDatabase>> open_readable(const std::string& 
   return database;
 }
 
-/// A failure of the database's files, with what an operator does next.
+/// Returns a failure of the database's files, with the operator's next commands.
 template <class T>
 tl::unexpected<StorageError> with_repair(StorageResult<T>& result, const std::string& directory) {
   if (result.error().failure == StorageFailure::kOther) {
@@ -160,12 +160,12 @@ tl::unexpected<StorageError> with_repair(StorageResult<T>& result, const std::st
   return forward_failure(result);
 }
 
-/// Of a backup that was begun.
+/// Copies into the file of a backup that was begun.
 StorageStatus copy_into(SqliteDatabase& source, const std::string& path) {
   auto target = SqliteDatabase::open(path, SqliteDatabase::Access::kWrite);
   if (!target) return forward_failure(target);
   if (StorageStatus status = source.copy_to(**target); !status) return status;
-  // So that it can be read where nothing can be written beside it.
+  // A backup must be readable where nothing can be written beside it.
   return (*target)->execute("PRAGMA journal_mode=DELETE");
 }
 
@@ -193,25 +193,25 @@ StorageResult<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string&
 
 StorageStatus SqliteStore::begin(const std::string& directory, const StoreFiles& files) {
   SqliteDatabase& database = *database_;
-  // What is refused below stays as it is, with its write-ahead log.
+  // A store that is refused below stays unchanged, with its write-ahead log.
   database.keep_log_when_closed(KeepLog::kYes);
   StorageResult<DatabaseReach> reach = this->reach();
   if (!reach) return with_repair(reach, directory);
   if (StorageStatus reaches = check_reach(directory, files, *reach); !reaches) return reaches;
   if (StorageStatus whole = check_length(); !whole) return with_repair(whole, directory);
   database.keep_log_when_closed(KeepLog::kNo);
-  // Before the tables that say that there is one.
+  // The mark comes before the table that records that there is one.
   if (!files.mark) {
     const HighWater mark{.batch = reach->newest, .term = reach->term};
     if (StorageStatus put = HighWaterFile::put(directory, mark); !put) return put;
   }
-  // Until its tables are there, all at once, it is empty.
+  // The database is empty until all its tables are made, in one transaction.
   if (reach->empty) {
     if (StorageStatus made = make_tables(database); !made) return made;
     if (StorageStatus status = check_kind(database); !status) return status;
   }
   if (StorageStatus status = make_durable_mode(database); !status) return status;
-  // Those of a store that an earlier version made.
+  // A store of an earlier version may lack these tables.
   for (const std::string_view table : {kArchive, kMarked}) {
     if (StorageStatus made = database.execute(table); !made) return made;
   }
@@ -221,7 +221,7 @@ StorageStatus SqliteStore::begin(const std::string& directory, const StoreFiles&
   return {};
 }
 
-/// Error: the database file ends before pages that the write-ahead log does not have either.
+/// Error: the database file ends before pages that the write-ahead log does not contain either.
 StorageStatus SqliteStore::check_length() {
   StorageResult<std::uint64_t> pages = pragma(*database_, "page_count");
   if (!pages) return forward_failure(pages);
@@ -230,7 +230,7 @@ StorageStatus SqliteStore::check_length() {
   std::error_code failed;
   const std::uint64_t size = std::filesystem::file_size(name(), failed);
   if (failed || size >= *pages * *page_bytes) return {};
-  // Usual after a crash, when the log has the rest; only then every page is looked at.
+  // This is usual after a crash, when the log has the rest; only then every page is checked.
   StorageResult<SqliteStatement> statement = database_->prepare("PRAGMA quick_check(1)");
   if (!statement) return forward_failure(statement);
   StorageResult<bool> row = statement->step();
@@ -262,7 +262,7 @@ StorageResult<DatabaseReach> SqliteStore::reach() {
 StorageResult<std::unique_ptr<StoreReader>> SqliteStore::open_to_read(const std::string& path) {
   std::error_code none;
   if (!std::filesystem::is_directory(path, none)) return open_as_it_is(path);
-  // Before the database, which a writer may be adding to.
+  // The files come before the database, which a writer may be extending.
   StorageResult<StoreFiles> files = look_at_files(path);
   if (!files) return forward_failure(files);
   auto database = open_file(path);
@@ -336,7 +336,7 @@ StorageResult<std::vector<Batch>> SqliteStore::read(std::uint64_t after, std::si
   std::size_t bytes = 0;
   while (bytes < bytes_max) {
     StorageResult<bool> row = statement->step();
-    if (!row && !found.empty()) break;  // whoever reads on from here is told
+    if (!row && !found.empty()) break;  // a read that continues here gets the error
     if (!row) return forward_failure(row);
     if (!*row) break;
     found.push_back({statement->number_at(0), statement->bytes_at(1)});
@@ -490,7 +490,7 @@ StorageStatus SqliteStore::drop_covered(StoreTerm term, std::uint64_t covers) {
     return {};
   });
   if (!dropped) return dropped;
-  // A part of the room goes back to the file system each time; on a full disk it stays, and later
+  // Each time a part of the space goes back to the file system; on a full disk it stays, and later
   // batches use it again.
   StorageStatus given = database_->execute("PRAGMA incremental_vacuum(2048)");
   const bool can_wait = !given && given.error().failure == StorageFailure::kFull;

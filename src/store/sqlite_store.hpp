@@ -1,13 +1,13 @@
 // store/sqlite_store.hpp - a store in a directory, as a database of SQLite: the default.
 //
-//   DIR/store.db    the database, with store.db-wal and store.db-shm while somebody has it open
-//   DIR/lock        held by the one process that writes; says which
-//   DIR/high_water  how far it was acknowledged (store/high_water.hpp)
+//   DIR/store.db    the database, with store.db-wal and store.db-shm while it is open
+//   DIR/lock        held by the one process that writes, and contains its id
+//   DIR/high_water  the newest acknowledged state (store/high_water.hpp)
 //
-// Every commit is synced (journal_mode=WAL, synchronous=FULL). Others read at any time without
-// waiting. A backup is the database alone, one file. Files are their owner's alone.
-// One thread at a time. Cost of an append: one write and one sync of the write-ahead log; each few
-// MiB the log is copied into the database.
+// Every commit is synced (journal_mode=WAL, synchronous=FULL). Other processes read at any time
+// without waiting. A backup is the database alone, one file. Only their owner may access the files.
+// One thread at a time. Cost of an append: one write and one sync of the write-ahead log; after
+// every few MiB the log is copied into the database.
 #pragma once
 
 #include <memory>
@@ -22,20 +22,21 @@ namespace orrery {
 
 class SqliteStore final : public Store {
  public:
-  /// To write; makes the directory and the database where there are none. Errors: another process
-  /// writes there (said at once, nobody waits); no store of ours; the database or its write-ahead
-  /// log lacks what was acknowledged, with the place, and then nothing was changed.
+  /// Opens a store to write; creates the directory and the database if they are missing. Errors:
+  /// another process writes there (without waiting); not a store of Orrery; the database or its
+  /// write-ahead log lacks acknowledged batches, with the place, and then nothing was changed.
   [[nodiscard]] static StorageResult<std::unique_ptr<SqliteStore>> open(
       const std::string& directory);
-  /// A directory or a backup. Error kNotFound: there is no store. Errors of a directory as those of
-  /// open().
+  /// Opens a directory or a backup to read. Error kNotFound: there is no store. A directory has the
+  /// errors of open(), too.
   [[nodiscard]] static StorageResult<std::unique_ptr<StoreReader>> open_to_read(
       const std::string& path);
-  /// The same without a look at the mark and the write-ahead log: what is good of a damaged store.
+  /// Opens a store to read without checking the mark and the write-ahead log: for the good parts of
+  /// a damaged store.
   [[nodiscard]] static StorageResult<std::unique_ptr<StoreReader>> open_as_it_is(
       const std::string& path);
-  /// Copies the store at `from`, as it is at one moment, also while it is written, into the file
-  /// `to`, which must not exist. Durable when it returns.
+  /// Copies the store at `from`, as it is at one moment, even while it is written, into the new
+  /// file `to`. Durable on return.
   [[nodiscard]] static StorageStatus backup(const std::string& from, const std::string& to);
 
   SqliteStore(std::unique_ptr<SqliteDatabase> database, FileDescriptor lock)
@@ -61,28 +62,28 @@ class SqliteStore final : public Store {
   [[nodiscard]] StorageStatus put_archived(StoreTerm term,
                                            const std::vector<ArchivedJob>& jobs) override;
 
-  /// Held until it is closed, by the one process that may change a store. Errors: another one has
-  /// it, with its number.
+  /// Locks a store for the one process that may change it, until the descriptor is closed. Errors:
+  /// another process has it, with its id.
   [[nodiscard]] static StorageResult<FileDescriptor> lock(const std::string& directory);
-  /// Raises the term, and of the mark term, next job number and newest batch (its own), so that
-  /// nothing after this is given out as it was before. Precondition: opened to write.
+  /// Raises the term, and in the mark term, next job number and newest batch (the store's own), so
+  /// that no number is given out twice. Precondition: opened to write.
   [[nodiscard]] StorageStatus adopt(const HighWater& reached);
-  /// Puts a snapshot into a store without batches, which go on after it.
+  /// Puts a snapshot into a store without batches; later batches follow it.
   [[nodiscard]] StorageStatus begin_at(StoreTerm term, const Batch& covers);
   /// Precondition: opened to write.
   [[nodiscard]] const HighWater& mark() const { return mark_->mark(); }
 
  private:
-  /// Makes or checks the tables and the mark of a directory that is opened to write.
+  /// Creates or checks the tables and the mark of a directory that is opened to write.
   [[nodiscard]] StorageStatus begin(const std::string& directory, const StoreFiles& files);
   [[nodiscard]] StorageResult<DatabaseReach> reach();
   [[nodiscard]] StorageStatus check_length();
   [[nodiscard]] StorageResult<StoreTerm> term();
   [[nodiscard]] StorageStatus check_turn(StoreTerm given);
-  /// A whole number that a statement finds; nothing where it is NULL or there is no row.
+  /// Returns the whole number that a statement selects; none if it is NULL or there is no row.
   [[nodiscard]] StorageResult<std::optional<std::uint64_t>> ask(std::string_view sql,
                                                                 std::uint64_t value);
-  /// A statement with a number and bytes.
+  /// Executes a statement with a number and bytes.
   [[nodiscard]] StorageStatus put(std::string_view sql, const Batch& batch);
 
   FileDescriptor lock_;  ///< none: opened to read

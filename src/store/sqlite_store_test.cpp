@@ -1,4 +1,4 @@
-// What a store on a disk has to live through: crashes, a second writer, no room, damage.
+// What a store on a disk has to survive: crashes, a second writer, lack of space, damage.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -19,7 +19,7 @@ std::string batch_text(std::uint64_t number) {
   return std::to_string(number) + std::string(number * 37 % 5000, 'x');
 }
 
-/// In a child that writes without end; what is durable it tells the pipe.
+/// Runs in a child: writes without end, and reports durable batches through the pipe.
 [[noreturn]] void write_until_killed(const std::string& directory, int acknowledged) {
   auto store = SqliteStore::open(directory);
   if (!store) ::_exit(3);
@@ -32,7 +32,7 @@ std::string batch_text(std::uint64_t number) {
   }
 }
 
-/// The newest batch a writer had acknowledged when it was killed, somewhere in its work.
+/// Returns the newest batch that a writer had acknowledged when it was killed in its work.
 std::uint64_t run_and_kill(const std::string& directory, int batches) {
   std::array<int, 2> pipe{};
   EXPECT_EQ(::pipe(pipe.data()), 0);
@@ -79,7 +79,7 @@ TEST(SqliteStore, ASecondWriterIsRefusedAndToldWhoTheFirstIs) {
       << second.error().text();
 }
 
-/// Batches of 1,000 bytes, up to that number.
+/// Appends batches of 1,000 bytes, up to that number.
 void fill(Store& store, std::uint64_t batches) {
   const StoreTerm term = *store.claim();
   for (std::uint64_t number = 1; number <= batches; ++number) {
@@ -109,7 +109,7 @@ TEST(SqliteStore, IsReadAndBackedUpWhileAnotherWritesIt) {
   EXPECT_EQ(again.error().failure, StorageFailure::kExists);
 }
 
-/// Files may not grow beyond a size while it lives.
+/// Limits the size of files while it lives.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,4 +1,4 @@
-// store/store.cpp - what every backend refuses, in one place.
+// store/store.cpp - the checks that all backends share.
 #include "store/store.hpp"
 
 #include <algorithm>

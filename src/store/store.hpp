@@ -1,11 +1,12 @@
-// store/store.hpp - the durable log: batches of bytes in order, snapshots that stand for the first
-// of them, and a few texts.
+// store/store.hpp - the durable log: numbered batches of bytes, snapshots that replace the first of
+// them, and a few texts.
 //
-// What the bytes mean is for store/history.hpp. A backend makes one (store/sqlite_store.hpp,
-// store/memory_store.hpp); all keep one contract (store/store_contract_test.cpp), which is no more
-// than what one transaction can promise, be it of a file or of a quorum. One thread at a time.
-// Invariant: batches are numbered from 1 without gaps, and those that are not there any more are
-// covered by a snapshot. Cost: that of the backend; an append is as slow as a durable write.
+// store/history.hpp defines the meaning of the bytes. A backend implements a store
+// (store/sqlite_store.hpp, store/memory_store.hpp); all keep one contract
+// (store/store_contract_test.cpp), which requires no more than one transaction of a file or of a
+// quorum can guarantee. One thread at a time.
+// Invariant: batches are numbered from 1 without gaps, and dropped ones are covered by a snapshot.
+// Cost: that of the backend; an append is as slow as a durable write.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +18,26 @@
 
 namespace orrery {
 
-/// A writer's turn. Each claim begins the next one, and ends the one before.
+/// A writer's term. Each claim begins the next term, and ends the previous one.
 enum class StoreTerm : std::uint64_t { kNone = 0 };
 
-/// What is written in one step. Its size is not bounded here: what belongs together stays together.
-/// A backend whose transactions are small writes it in parts of which the last makes it count.
+/// The unit of writing. Its size is not limited here, so that related bytes stay together. A
+/// backend with small transactions writes it in parts; it is valid once the last part is there.
 struct Batch {
   std::uint64_t number = 0;
   std::string bytes;
-  std::uint64_t next_job = 0;  ///< job numbers below it are given out by the log up to here
+  std::uint64_t next_job = 0;  ///< the log up to this batch gives out the job numbers below it
 };
 
-/// Batches that a store has.
+/// The batches that a store has.
 struct StoreExtent {
-  std::uint64_t oldest = 1;  ///< that is still there; newest + 1: none is
-  std::uint64_t newest = 0;  ///< that was ever appended; 0: none was
+  std::uint64_t oldest = 1;  ///< oldest batch that still exists; newest + 1: none
+  std::uint64_t newest = 0;  ///< newest batch that was ever appended; 0: none
 
   friend bool operator==(const StoreExtent&, const StoreExtent&) = default;
 };
 
-/// A job that has left the log's state, as whoever put it wrote it.
+/// A job that has left the log's state, in the form in which it was put.
 struct ArchivedJob {
   std::uint64_t id = 0;
   std::string bytes;
@@ -47,46 +48,46 @@ struct ArchivedJob {
 /// Texts by name, kept beside the log (store/setup_texts.hpp).
 using StoreTexts = std::map<std::string, std::string>;
 
-/// Reading, also while another process writes: each call sees whole batches, in the order written.
-/// Errors (all calls): of the machine, kOther where the backend finds its own files damaged.
+/// Reads a store, even while another process writes: each call sees whole batches, in the order
+/// written. Errors of all calls: of the machine; kOther if the backend finds its own files damaged.
 class StoreReader {
  public:
   virtual ~StoreReader() = default;
 
-  /// Where it is, for messages.
+  /// The store's location, for messages.
   [[nodiscard]] virtual const std::string& name() const = 0;
   [[nodiscard]] virtual StorageResult<StoreExtent> extent() = 0;
-  /// Batches after `after`, ascending: at least one if there is one, then more up to about
-  /// `bytes_max`. A number that is missing in between was lost: the reader notices.
+  /// Returns batches after `after`, ascending: at least one if there is one, then more up to about
+  /// `bytes_max`. A missing number in between was lost: the caller must check for it.
   [[nodiscard]] virtual StorageResult<std::vector<Batch>> read(std::uint64_t after,
                                                                std::size_t bytes_max) = 0;
-  /// The batches up to which there is a snapshot, newest first.
+  /// Returns the batches up to which there is a snapshot, newest first.
   [[nodiscard]] virtual StorageResult<std::vector<std::uint64_t>> snapshots() = 0;
-  /// Error kNotFound: there is none.
+  /// Error kNotFound: there is no such snapshot.
   [[nodiscard]] virtual StorageResult<std::string> snapshot(std::uint64_t covers) = 0;
   [[nodiscard]] virtual StorageResult<StoreTexts> texts() = 0;
-  /// Of the archive those with an id below `before`, descending, at most `count`. O(count).
+  /// Returns archived jobs with an id below `before`, descending, at most `count`. O(count).
   [[nodiscard]] virtual StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
                                                                          std::size_t count) = 0;
-  /// What the backend can tell of its own structures, beyond what the calls above would find. As
-  /// slow as reading everything.
+  /// Checks the backend's own structures, beyond what the calls above would find. As slow as
+  /// reading everything.
   [[nodiscard]] virtual StorageStatus check() = 0;
 };
 
-/// Writing. Whoever writes has claimed a term; once another one has, every call fails and nothing
-/// is changed. What a call wrote is durable when it returns, and all of it or nothing is there
-/// after a crash. Error kFull: there was no room, the store is as before, and the call may be
+/// Writes a store. The writer has claimed a term; once another writer has, every call fails and
+/// changes nothing. What a call wrote is durable on return, and after a crash either all of it or
+/// nothing is there. Error kFull: there was no space, the store is unchanged, and the call may be
 /// repeated. After any other failure of the machine no later call succeeds.
 class Store : public StoreReader {
  public:
   [[nodiscard]] virtual StorageResult<StoreTerm> claim() = 0;
-  /// Precondition of success: its number is that of the newest batch plus 1.
+  /// Succeeds only if the batch's number is that of the newest batch plus 1.
   [[nodiscard]] virtual StorageStatus append(StoreTerm term, const Batch& batch) = 0;
-  /// Of the state after batch `covers`, which is there. Replaces one of the same number.
+  /// Puts a snapshot of the state after the existing batch `covers`. Replaces one of that number.
   [[nodiscard]] virtual StorageStatus put_snapshot(StoreTerm term, const Batch& covers) = 0;
-  /// Drops the batches up to `covers` and all snapshots before that one, which must be there.
+  /// Drops the batches up to `covers` and all snapshots before that one, which must exist.
   [[nodiscard]] virtual StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) = 0;
-  /// Gives the room of what was dropped back to the machine; else later batches use it again.
+  /// Gives the space of dropped batches back to the machine; otherwise later batches reuse it.
   [[nodiscard]] virtual StorageStatus shrink() = 0;
   /// Adds texts, or replaces those of the same name.
   [[nodiscard]] virtual StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) = 0;
@@ -96,18 +97,18 @@ class Store : public StoreReader {
 };
 
 struct CompactedLog {
-  std::uint64_t covers = 0;  ///< the newest batch that the snapshot stands for
+  std::uint64_t covers = 0;  ///< newest batch that the snapshot covers
   std::uint64_t snapshot_bytes = 0;
   std::uint64_t dropped = 0;  ///< batches
 };
 
-/// Puts a snapshot and drops all that it covers. The batches before it are not there any more, so
-/// its bytes have to be known to be good.
+/// Puts a snapshot and drops everything that it covers. The batches before it no longer exist then,
+/// so its bytes must be known to be good.
 [[nodiscard]] StorageResult<CompactedLog> compact_to(Store& store, StoreTerm term,
                                                      const Batch& covers);
 
-/// Puts a snapshot and drops what the snapshot before it covers. Two are kept: should the newest be
-/// damaged, the one before and the batches after it are there.
+/// Puts a snapshot and drops what the previous snapshot covers. Two are kept: if the newest is
+/// damaged, the previous one and the batches after it still exist.
 [[nodiscard]] StorageStatus put_snapshot_and_drop(Store& store, StoreTerm term,
                                                   const Batch& covers);
 
@@ -115,24 +116,24 @@ struct CompactedLog {
 
 [[nodiscard]] tl::unexpected<StorageError> store_error(StorageFailure failure, std::string message);
 
-/// Passes the error of one result on as that of another.
+/// Passes the error of a result on as that of another type.
 template <class T>
 [[nodiscard]] tl::unexpected<StorageError> forward_failure(StorageResult<T>& result) {
   return tl::unexpected<StorageError>(std::move(result.error()));
 }
 
 struct TermPair {
-  StoreTerm held;   ///< the newest that was claimed
-  StoreTerm given;  ///< by whom wants to write
+  StoreTerm held;   ///< newest claimed term
+  StoreTerm given;  ///< term of the writer
 };
-/// Error: another writer has claimed the store since, or none did.
+/// Error: another writer has claimed the store since, or no writer has claimed it.
 [[nodiscard]] StorageStatus check_term(const std::string& name, const TermPair& terms);
 
 struct BatchPair {
   std::uint64_t newest = 0;
   std::uint64_t given = 0;
 };
-/// Error: a gap, or a batch that is there already.
+/// Error: a gap, or a batch that exists already.
 [[nodiscard]] StorageStatus check_next(const std::string& name, const BatchPair& numbers);
 /// Error: no batch of that number was ever appended.
 [[nodiscard]] StorageStatus check_covered(const std::string& name, const BatchPair& numbers);

@@ -1,4 +1,5 @@
-// What every backend promises (store/store.hpp); another backend joins at the end of this file.
+// The guarantees of every backend (store/store.hpp); a new backend is added at the end of this
+// file.
 #include <gtest/gtest.h>
 
 #include "store/backend_test.hpp"
@@ -22,7 +23,7 @@ class StoreContract : public testing::TestWithParam<BackendKind> {
   StorageStatus append(std::uint64_t number, const std::string& bytes) {
     return store_->append(term_, {number, bytes});
   }
-  /// "1:one 2:two" of what is read in portions.
+  /// Returns "1:one 2:two" from batches that are read in portions.
   std::string all(std::uint64_t after = 0, std::size_t bytes_max = 1) {
     std::string text;
     while (true) {

@@ -1,5 +1,5 @@
-// Damage of the files of a store after a crash: what was acknowledged is there, or the store is
-// refused with the file and the place.
+// Damage of a store's files after a crash: acknowledged batches are there, or the store is refused
+// with the file and the place.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -26,7 +26,7 @@ void put_bytes(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// A store whose writer was killed: its files as they lay there, in a directory of their own.
+/// A store whose writer was killed: copies of its files, in a directory of their own.
 class StoreDamage : public testing::Test {
  protected:
   void SetUp() override {
@@ -59,7 +59,7 @@ class StoreDamage : public testing::Test {
     }
     put_bytes(file(name), bytes);
   }
-  /// What opening to write says, which is also what opening to read says; empty: it opens.
+  /// Returns the error of opening to write, which is also that of opening to read; empty: it opens.
   [[nodiscard]] std::string refusal() const {
     const auto reader = SqliteStore::open_to_read(directory());
     const std::string read = reader ? "" : reader.error().message;
@@ -126,7 +126,7 @@ TEST_F(StoreDamage, AnOlderDatabaseIsRefused) {
 }
 
 TEST_F(StoreDamage, ADatabaseThatIsCutShortIsRefusedWithItsLastByte) {
-  store_.reset();  // closed properly, all is in the database
+  store_.reset();  // closed properly: everything is in the database
   for (const std::size_t cut : {std::size_t{4096}, std::size_t{5000}, std::size_t{40'000}}) {
     fs::copy_file(backend_.directory() + "/store.db", file("store.db"),
                   fs::copy_options::overwrite_existing);
@@ -177,7 +177,7 @@ TEST_F(StoreDamage, AStoreOfAnEarlierVersionGetsItsMark) {
   EXPECT_NE(refusal().find("is missing"), std::string::npos);
 }
 
-/// Every file, flipped or cut anywhere: nothing that was acknowledged is missing unsaid.
+/// Flips or cuts every file anywhere: no acknowledged batch is missing without a report.
 TEST_F(StoreDamage, OfAnyDamageNothingAcknowledgedIsLostSilently) {
   Rng rng(17);
   std::size_t refused = 0;

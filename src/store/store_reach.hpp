@@ -1,5 +1,5 @@
-// store/store_reach.hpp - whether the database of a store reaches as far as the store was
-// acknowledged, and what an operator does where it does not.
+// store/store_reach.hpp - checks whether the database of a store has all that was acknowledged, and
+// names an operator's commands if not.
 //
 // Called by store/sqlite_store.cpp before anything is written. Pure functions and one look at the
 // write-ahead log; any thread.
@@ -14,29 +14,29 @@
 
 namespace orrery {
 
-/// The commands that follow after damage of the store in `directory`, as the end of a message.
+/// Returns the commands to use after damage of the store in `directory`, as the end of a message.
 [[nodiscard]] std::string repair_commands(const std::string& directory);
 
-/// What the file system says of a store that is not open yet.
+/// The files of a store that is not open yet.
 struct StoreFiles {
-  std::optional<HighWater> mark;      ///< none: no such file
-  std::optional<WalBreak> wal_break;  ///< where the write-ahead log stops; none: it is whole
+  std::optional<HighWater> mark;      ///< none: the file does not exist
+  std::optional<WalBreak> wal_break;  ///< where the write-ahead log breaks; none: it is whole
 };
 
 /// Errors: the mark is damaged; the database it belongs to is missing; the write-ahead log is
 /// damaged before its end.
 [[nodiscard]] StorageResult<StoreFiles> look_at_files(const std::string& directory);
 
-/// What a database holds.
+/// The content of a database.
 struct DatabaseReach {
   bool empty = false;   ///< it has no tables
-  bool marked = false;  ///< a mark was put beside it once
+  bool marked = false;  ///< a mark was once put beside it
   std::uint64_t newest = 0;
   std::uint64_t term = 0;
 };
 
-/// Errors: the mark is missing; the database lacks what was acknowledged, with the batches that are
-/// missing and, where it is known, the place in the write-ahead log.
+/// Errors: the mark is missing; the database lacks acknowledged batches, with their numbers and, if
+/// known, the place in the write-ahead log.
 [[nodiscard]] StorageStatus check_reach(const std::string& directory, const StoreFiles& files,
                                         const DatabaseReach& reach);
 

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Added to a term where it is not known how far the agents of the cluster have come.
+/// Added to a term if the newest term that the cluster's agents have seen is unknown.
 constexpr std::uint64_t kTermsPassedOver = 1'000'000;
 
 bool exists(const std::string& path) {
@@ -25,20 +25,20 @@ bool exists(const std::string& path) {
   return fs::exists(path, none);
 }
 
-/// The mark beside a store; none where it is missing or damaged.
+/// Returns the mark beside a store; none if it is missing or damaged.
 std::optional<HighWater> mark_of(const std::string& directory) {
   StorageResult<std::optional<HighWater>> mark = read_high_water(directory);
   return mark ? *mark : std::nullopt;
 }
 
-/// The first of NAME, NAME.1, NAME.2 and so on that is not there.
+/// Returns the first of NAME, NAME.1, NAME.2 and so on that does not exist.
 std::string free_name(const std::string& name) {
   std::string free = name;
   for (int i = 1; exists(free); ++i) free = fmt::format("{}.{}", name, i);
   return free;
 }
 
-/// Puts `next` in the place of `present` in one step; afterwards the latter is at `aside`.
+/// Replaces `present` by `next` in one step; afterwards the old one is at `aside`.
 StorageStatus exchange(const std::string& next, const std::string& present,
                        const std::string& aside) {
   RealStorage storage;
@@ -86,12 +86,12 @@ Status copy_store(const std::string& from, const std::string& to, const HighWate
   if (StorageStatus copied = SqliteStore::backup(from, to + "/store.db"); !copied) {
     return forward_error(copied);
   }
-  // Of a backup the database is all there is: it reaches as far as it does.
+  // A backup consists of the database alone, so its mark is where the database ends.
   if (StorageStatus put = HighWaterFile::put(to, {}); !put) return forward_error(put);
   return adopt(to, reached);
 }
 
-/// What an operator's copy has to go on from.
+/// Returns the mark from which an operator's copy must continue.
 HighWater reached_by(const RestoreRequest& request, const std::optional<HighWater>& present) {
   const std::optional<HighWater> copied = mark_of(request.from);
   HighWater reached{.next_job = request.next_job};
@@ -138,7 +138,7 @@ Result<RestoredStore> restore_store(const RestoreRequest& request) {
 
 namespace {
 
-/// Copies from a store what is good of it.
+/// Copies the good parts of a store.
 class Salvage {
  public:
   Salvage(StoreReader& from, SqliteStore& to) : from_(from), to_(to) {}
@@ -172,7 +172,7 @@ Status Salvage::run() {
   return copy_archive();
 }
 
-/// Without them nothing of the log has a meaning.
+/// Copies the texts, without which the log has no meaning.
 Status Salvage::copy_texts() {
   StorageResult<StoreTexts> texts = from_.texts();
   if (!texts) return forward_error(texts);
@@ -181,7 +181,7 @@ Status Salvage::copy_texts() {
   return {};
 }
 
-/// Where the newest good snapshot ends, or at the first batch.
+/// Returns the end of the newest good snapshot, or the begin of the first batch.
 Result<HistoryStart> Salvage::begin() {
   StorageResult<std::vector<std::uint64_t>> snapshots = from_.snapshots();
   if (!snapshots) note(snapshots.error().message);

@@ -1,6 +1,6 @@
-// store/stored_facts.hpp - the facts of a log, made of the texts that are kept beside it.
+// store/stored_facts.hpp - builds the facts of a log from the texts that are kept beside it.
 //
-// Made by whoever brings a history back: the daemon, the verbs over a store or a record.
+// Used by all programs that restore a history: the daemon, and the commands for stores and records.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ struct StoredFacts {
   Policy policy;
 };
 
-/// `facts` outlive it. Errors: those of the texts, with "fleet.yaml:line:column".
+/// `facts` must outlive the result. Errors: those of the texts, with "fleet.yaml:line:column".
 [[nodiscard]] Result<StoredFacts> stored_facts(const ControlFacts::Facts& facts,
                                                const SetupTexts& texts);
 

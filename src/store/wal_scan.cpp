@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kHeadBytes = 32;
 constexpr std::size_t kFrameHeadBytes = 24;
-constexpr std::uint32_t kMagic = 0x377f0682;  // the lowest bit says the byte order of checksums
+constexpr std::uint32_t kMagic = 0x377f0682;  // the lowest bit is the byte order of checksums
 constexpr std::size_t kWalBytesMax = std::size_t{1} << 30;
 
 std::uint32_t big_endian(std::string_view bytes, std::size_t at) {
@@ -33,13 +33,13 @@ WalChecksum checksum_at(std::string_view bytes, std::size_t at) {
   return {big_endian(bytes, at), big_endian(bytes, at + 4)};
 }
 
-/// The words of a log as its checksums take them.
+/// Reads the words of a log in the byte order of its checksums.
 class WordOrder {
  public:
   explicit WordOrder(std::uint32_t magic)
       : swaps_(((magic & 1) != 0) != (std::endian::native == std::endian::big)) {}
 
-  /// "Checksum Algorithm" of the format. Precondition: a multiple of 8 bytes.
+  /// The "Checksum Algorithm" of the format. Precondition: a multiple of 8 bytes.
   [[nodiscard]] WalChecksum add(std::string_view bytes, WalChecksum before) const {
     for (std::size_t at = 0; at < bytes.size(); at += 8) {
       before.first += word(bytes, at) + before.second;
@@ -58,7 +58,7 @@ class WordOrder {
   bool swaps_;
 };
 
-/// A log whose head holds.
+/// A log with a valid head.
 class WalFrames {
  public:
   explicit WalFrames(std::string_view bytes)
@@ -74,15 +74,14 @@ class WalFrames {
   [[nodiscard]] std::size_t offset(std::size_t frame) const {
     return kHeadBytes + frame * frame_bytes_;
   }
-  /// Of the generation of the head: what a log holds of earlier ones has other salts.
+  /// Whether a frame is of the head's generation: frames of earlier ones have other salts.
   [[nodiscard]] bool is_present(std::size_t frame) const {
     return bytes_.substr(offset(frame) + 8, 8) == bytes_.substr(16, 8);
   }
   [[nodiscard]] bool commits(std::size_t frame) const {
     return big_endian(bytes_, offset(frame) + 4) != 0;
   }
-  /// Whether it is what was written after the frame before it, whose checksum is taken as it
-  /// stands.
+  /// Whether a frame was written after the frame before it, whose checksum is assumed to be right.
   [[nodiscard]] bool follows(std::size_t frame) const {
     const std::string_view whole = bytes_.substr(offset(frame), frame_bytes_);
     const WalChecksum before =
@@ -100,9 +99,9 @@ class WalFrames {
   std::size_t frame_bytes_;
 };
 
-/// Whether frames behind the one that does not hold are of a transaction after its own. A run of
-/// frames counts only while each follows the one before it: what a failed transaction left behind
-/// is overwritten from its start, and its rest does not follow what was written there.
+/// Whether frames after the broken one are of a later transaction. A run of frames counts only
+/// while each follows the one before it: leftovers of a failed transaction are overwritten from
+/// their start, and the rest does not follow the new frames.
 bool has_later_transaction(const WalFrames& frames, std::size_t broken) {
   bool committed = frames.commits(broken);
   for (std::size_t at = broken + 1; at < frames.count(); ++at) {
@@ -123,7 +122,7 @@ std::optional<WalBreak> find_wal_break(std::string_view bytes) {
   for (std::size_t at = 0; at < frames.count(); ++at) {
     if (frames.follows(at)) continue;
     const bool later = has_later_transaction(frames, at);
-    // The rest of an earlier generation lies behind the end of this one.
+    // The rest of an earlier generation follows the end of this one.
     if (!later && !frames.is_present(at)) return std::nullopt;
     return WalBreak{at + 1, frames.offset(at), later};
   }
@@ -140,7 +139,7 @@ StorageResult<std::optional<WalBreak>> scan_wal(const std::string& path) {
     if (!bytes) return forward_failure(bytes);
     std::optional<WalBreak> found = find_wal_break(*bytes);
     if (!found || !found->later_transaction) return found;
-    // A writer may have begun a generation while the file was read.
+    // A writer may have begun a new generation while the file was read.
     const StorageResult<std::string> again = storage.read_file(path, kWalBytesMax);
     const bool same_head = again && again->substr(0, kHeadBytes) == bytes->substr(0, kHeadBytes);
     if (same_head && find_wal_break(*again) == found) return found;
