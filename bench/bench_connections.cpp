@@ -142,7 +142,7 @@ int run_agents(const std::string& directory, int count) {
 
 // --- Watchers -----------------------------------------------------------------------------------
 
-/// How often each watcher was told something, as far as somebody waits for it.
+/// How many watchers have received an update, as far as the benchmark waits for it.
 struct Heard {
   std::atomic<int> watchers = 0;
 };

@@ -34,7 +34,7 @@ constexpr std::array<Contender, 5> kContenders = {
      {"FGD", ShareRule::kFragmentation, 95.2},
      {"worth", ShareRule::kWorth, std::nullopt},
      {"worth, knowing 500 pods of another draw", ShareRule::kWorth, std::nullopt, 500}}};
-constexpr std::uint64_t kOtherDraw = 1000;  // added to a seed: a draw nobody plays
+constexpr std::uint64_t kOtherDraw = 1000;  // added to a seed: a draw that is not played
 
 /// Any node that fits, any of its devices that fit.
 std::optional<ShareChoice> random_choice(const ShareFit& fit, const ShareRequest& pod, Rng& rng) {

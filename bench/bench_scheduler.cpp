@@ -247,8 +247,8 @@ void print_quality(const std::string& rule, const ChurnResult& half) {
                    .unit = "%"});
 }
 
-// The same arrivals, placed by each rule from an empty fleet on. A step of 4 M tokens, so that 512
-// devices feel their network.
+// Places the same arrivals by each rule, starting from an empty fleet. A step has 4 M tokens, so
+// that 512 devices feel their network.
 void bench_quality(const BenchFacts& facts) {
   const Topology topology = topology_of(k12_text({{"dgx-h100", 36}}, 11), facts.catalog);
   const PlaceTree tree(topology);

@@ -27,7 +27,7 @@
 namespace orrery {
 namespace {
 
-/// Stops with the message of an error: a benchmark has nobody to hand it to.
+/// Ends the program with the message of an error.
 template <class T>
 T or_stop(Result<T> result) {
   if (!result) {
@@ -291,7 +291,8 @@ void bench_large_job(Bench& bench) {
     inputs.step = Seconds{5};
     return 1 - or_stop(goodput_of(inputs)).effective;
   };
-  // Without spares a node that nobody kept ready stands in; those it keeps count as it does.
+  // Without spares, a node that was not kept ready stands in; the nodes that the job keeps count as
+  // such nodes too.
   print_figure({"twin", "16,384 accelerators, cold restarts: share of time lost",
                 lost_share(bench, {.warm_restart = Duration::max()}, 0), "", 0.05, "closed form",
                 closed(Duration::seconds(300))});

@@ -47,7 +47,7 @@ class LiveCluster {
   }
   [[nodiscard]] const std::string& path() const { return directory_; }
   [[nodiscard]] pid_t controller() const { return pid_in(directory_ + "/orreryd.pid"); }
-  /// Of the controller, the agents, and of keepers and ranks that have ended; seconds.
+  /// CPU seconds of the controller, the agents, and of keepers and ranks that have ended.
   [[nodiscard]] double cpu_seconds() const {
     double seconds = cpu_seconds_of(directory_ + "/orreryd.pid");
     for (const auto& node : std::filesystem::directory_iterator(directory_ + "/nodes")) {

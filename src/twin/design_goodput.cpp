@@ -39,7 +39,7 @@ std::uint32_t units_of(const StorageSystem& system, const Demand& demand) {
   return static_cast<std::uint32_t>(std::ceil(most * (1 - 1e-9)));
 }
 
-/// Of so many units as no NIC could fill.
+/// Rate that the NICs allow, with so many units that storage is no limit.
 Result<BytesPerSecond> nic_limit(const PlannerFacts& facts, const StorageSystem& system,
                                  const TrainedJob& job) {
   constexpr double kUnits = 1e6;

@@ -33,7 +33,7 @@ std::size_t reference_position(const Design& design) {
   return 0;
 }
 
-/// Of the work on the reference, or on the first candidate that does it.
+/// Tokens of the work on the reference, or on the first candidate that does it.
 double reference_tokens(const Design& design, std::size_t work) {
   if (const WorkRate* rate = rate_at(design, reference_position(design), work)) return rate->tokens;
   for (std::size_t c = 0; c < design.candidates.size(); ++c) {

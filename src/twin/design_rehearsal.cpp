@@ -13,7 +13,8 @@ namespace {
 
 /// Jobs without an end outlast the rehearsal by this factor.
 constexpr double kOutlasts = 4;
-/// Those that end are followed so early, by their length, that somebody always waits.
+/// Successors of jobs that end are submitted this early, as a share of their length, so that a job
+/// always waits.
 constexpr double kFollows = 0.95;
 constexpr Seconds kAnswered{60};
 
@@ -42,7 +43,7 @@ class MixMaker {
         job.submit = Instant() + Duration::from_seconds(at);
         job.accelerators = work.rate.accelerators;
         job.spec = spec;
-        // Of training: a second of work is a step.
+        // For training, a second of work is a step.
         const double seconds = length * effective;
         job.run = Duration::from_seconds(
             work.asked->serves() ? seconds : std::ceil(seconds / work.rate.step_seconds));

@@ -90,8 +90,8 @@ double by_chance(const Observation& seen, double within_days) {
   return -math::expm1(-rate_per_unit_day(seen) * within_days);
 }
 
-// Of two events of one burst, the chance that a window of `width` spreads holds the second when it
-// holds the first: their distance is Laplace.
+// The chance that a window of `width` spreads that holds one of two events of a burst holds the
+// other too: their distance is Laplace.
 double held_together(double width) { return 1 + math::expm1(-width) / width; }
 
 // The spread in days at which a day holds `ratio` of the pairs that 14 days hold, by bisection.
@@ -209,8 +209,8 @@ BurstModel fit_simultaneous(const Observation& seen) {
   }
   BurstModel model;
   if (groups == 0) return model;
-  // Of a geometric size with mean m, groups of two and more have the mean m + 1 and hold
-  // 1 - 1/m^2 of the faults.
+  // If sizes are geometric with mean m, groups of two and more have the mean m + 1 and hold 1 -
+  // 1/m^2 of the faults.
   model.size = std::max(1.01, grouped / groups - 1);
   model.share = std::min(1.0, grouped / faults / (1 - 1 / (model.size * model.size)));
   model.spread = Seconds(60);
@@ -234,7 +234,7 @@ BurstModel fit_waves(const Observation& seen) {
   BurstModel model;
   if (cv <= 1 || day <= 0 || fortnight <= 0) return model;
   const double spread = spread_of(std::min(day / fortnight, 0.99));
-  // Of a geometric size with mean m, E[K(K-1)] / E[K] = 2 (m - 1).
+  // A geometric size with mean m has E[K(K-1)] / E[K] = 2 (m - 1).
   const double pairs = fortnight / held_together(14 / spread) / 2;  // share x (m - 1)
   const double cluster = (cv * cv + 1) / 2;                         // 1 / (1 - share + share / m)
   model.size = std::max(pairs / (1 - 1 / cluster), 1.0 + pairs);

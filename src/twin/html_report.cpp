@@ -112,7 +112,7 @@ std::vector<Column> run_columns() {
 
 enum class Field : std::uint8_t { kAll, kWithoutOracles };
 
-// The best figure of the column; nothing when all are equal, as then nobody won.
+// The best figure of the column; none when all are equal, as then none is best.
 std::optional<double> best_of(const ReportData& data, const Column& column, Field field) {
   std::optional<double> best;
   bool differ = false;

@@ -113,7 +113,7 @@ void JobTraffic::number_parts(Parts& parts) {
     if (parts.pod_of_unit.size() < parts.units) parts.pod_of_unit.push_back(pod);
     parts.pods = std::max(parts.pods, pod + 1);
   }
-  // A part without nodes still passes others' traffic on; nobody loads its cut.
+  // A part without nodes still passes others' traffic on, but no gang loads its cut.
   for (std::uint32_t& pod : parts.pod_of) {
     if (pod >= parts.pods) pod = kNone;
   }

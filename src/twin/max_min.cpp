@@ -127,7 +127,8 @@ void SharedLinks::remove_flow(FlowId id) {
     leave(use);
     mark(use.resource);
   }
-  // What was freed may let those rise who were bound where it was, itself counted.
+  // The freed capacity may let flows rise that were bound where this flow was; `bound` included
+  // this flow.
   flow.uses.clear();
   flow.live = false;
   free_.push_back(id);
@@ -156,7 +157,7 @@ void SharedLinks::admit_marked() {
     flow.changed = false;
     if (!flow.live) continue;
     for (const Use& use : flow.uses) {
-      // Whoever is bound there feels any change of this flow.
+      // Any change of this flow affects the flows bound there.
       if (resources_[use.resource.value()].bound > 0) mark(use.resource);
     }
   }

@@ -22,8 +22,8 @@ struct PlainFlow {
   [[nodiscard]] FlowTerms terms() const { return {weight, BytesPerSecond(demand)}; }
 };
 
-/// Progressive filling as the book has it: raise all, stop whoever is at the demand or at a full
-/// resource, again. O(flows^2 x resources).
+/// Progressive filling as in the textbook: raise all flows, stop those at their demand or at a full
+/// resource, repeat. O(flows^2 x resources).
 std::vector<double> filled_plainly(const std::vector<double>& capacities,
                                    const std::vector<PlainFlow>& flows) {
   std::vector<double> rates(flows.size());

@@ -37,7 +37,7 @@ const std::vector<double>& times_of(const JobClass& jobs, Clock clock) {
   return clock == Clock::kQueueing ? jobs.queueing_s : jobs.jct_s;
 }
 
-// Of all classes, ascending.
+// Times of the jobs of all classes, ascending.
 std::vector<double> all_times(const PolicyReport& policy, Clock clock) {
   std::vector<double> all;
   for (const JobClass& jobs : policy.classes) {

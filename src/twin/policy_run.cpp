@@ -21,7 +21,8 @@ constexpr std::size_t kSlowestShown = 20;
 constexpr std::size_t kFailuresShown = 5000;
 constexpr std::size_t kCourseLines = 40;
 
-/// Spares evenly over the fleet, so that one is near; then who arrives, and what was asked for.
+/// Spares spread evenly over the fleet, so that one is near; then arrivals, then the stated
+/// commands.
 std::vector<Input> commands_of(const PolicyRunInputs& in) {
   std::vector<Input> commands;
   const std::uint32_t nodes = in.cluster.topology().node_count();

@@ -1,5 +1,6 @@
-// What executors and agents say that contradicts what is known. What only they can know (that ranks
-// of the present attempt are up, have ended or are gone) is believed; nobody lies about that here.
+// Reports of executors and agents that contradict what is known. Control believes what only they
+// can know (that ranks of the present attempt are up, have ended or are gone); no false report here
+// concerns that.
 #include <limits>
 
 #include "twin/protocol_world.hpp"

@@ -64,7 +64,7 @@ void ProtocolWorld::check_jobs() {
   show_changes();
 }
 
-/// Of the state, what decides: a line a job, a line a node.
+/// The deciding part of the state: a line for each job and each node.
 std::vector<std::string> ProtocolWorld::picture(const State& state) const {
   std::vector<std::string> lines;
   lines.reserve(state.jobs() + nodes_.size() + 1);

@@ -11,7 +11,7 @@ constexpr int kSteps = 100;
 constexpr int kCalmMinutes = 120;
 
 constexpr std::array<const char*, 3> kTenants{"lab/red", "lab/blue", "solo"};
-/// Everybody may hold everything.
+/// Tenants without quotas: each may hold everything.
 constexpr const char* kNoQuotas =
     "apiVersion: orrery/v1\nkind: Tenants\nname: all\ntenants: [{name: lab}, {name: lab/red}, "
     "{name: "
@@ -55,7 +55,7 @@ class FaultInjector {
   void plan_maintenance();
   /// Executors and agents contradict what is known.
   void contradict();
-  /// Who may hold how much is another from now on.
+  /// Changes the quotas of tenants.
   void set_quotas();
   [[nodiscard]] Duration pause(std::int64_t most_ms) {
     return Duration::milliseconds(

@@ -149,8 +149,8 @@ std::vector<UseHours> Simulation::use_hours() const {
   return hours;
 }
 
-// What ends, what begins, who comes; then control looks at what changed. What it starts may happen
-// at this very instant, which is then not over.
+// First the events of the world, then submissions and commands; then control looks at what changed.
+// Its actions may have effects at this very instant, which is then not over.
 void Simulation::step_at(Instant now) {
   while (!world_.empty() && world_.next() <= now) {
     const std::optional<Input> seen = world_.step(state());

@@ -39,10 +39,10 @@ double hours_of(const PolicyRun& run, DeviceUse use) {
   return hours;
 }
 
-/// Of what jobs held; none where a type among it has no published price.
+/// Cost of what jobs held; none where a type among it has no published price.
 double cost(const PolicyRun& run) { return run.report.summary.cost_usd.value_or(kNoFigure); }
 
-/// Of the whole fleet; none where one of its types has no published price.
+/// Cost of the whole fleet; none where one of its types has no published price.
 double fleet_cost(const PolicyRun& run) {
   return run.unpriced.empty() ? run.summary.fleet.cost_usd : kNoFigure;
 }
@@ -176,7 +176,7 @@ double or_none(const std::optional<Q>& value) {
   return value ? value->value() : kNoFigure;
 }
 
-/// Of the whole run; none for models of images and videos.
+/// Tokens of the whole run; none for models of images and videos.
 double tokens_of(const Planned& p) {
   const RunLength& run = p.answer.run;
   return run.unit == SampleUnit::kTokens && run.length ? *run.length : kNoFigure;

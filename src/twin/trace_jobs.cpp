@@ -31,7 +31,8 @@ double of_most(const TraceJob& job) {
   return static_cast<double>(job.accelerators) / job.accelerators_max;
 }
 
-/// Of training by a plan, whose work counts a second a step (World); none: its run time is given.
+/// Steps of training by a plan, whose work counts a second a step (World); none: its run time is
+/// given.
 std::optional<double> planned_steps(const JobRequest& request) {
   std::optional<double> most;
   for (const RoleRequest& role : request.roles) {
@@ -71,7 +72,7 @@ class Maker {
   [[nodiscard]] Submission submission_of(const TraceJob& job, const JobRequest& request) const;
   [[nodiscard]] std::string tenant_of(const TraceJob& job, const JobRequest& request) const;
   [[nodiscard]] JobSpec spec_of(const TraceJob& job, const Speeds& speeds) const;
-  /// Of a request, and the speeds it was made with.
+  /// A request, and the speeds it was made with.
   struct Known {
     Result<JobRequest> request;
     Speeds speeds;
@@ -86,7 +87,7 @@ class Maker {
   [[nodiscard]] std::string names_of(std::span<const FleetTypeId> types) const;
   [[nodiscard]] std::vector<TypeSpeed> types_of(const TraceJob& job, const Speeds& speeds) const;
   [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job, const Speeds& speeds) const;
-  /// By the best plans on the fleet's own pieces; none: nobody can plan it.
+  /// The length by the best plans on the fleet's own pieces; none: it cannot be planned.
   [[nodiscard]] std::optional<Duration> planned_length(const JobRequest& request) const;
   [[nodiscard]] std::optional<Duration> told(const TraceJob& job, Duration truth) const;
 
@@ -275,7 +276,8 @@ std::optional<Duration> Maker::planned_length(const JobRequest& request) const {
   return longest > 0 ? std::optional(Duration::from_seconds(longest)) : std::nullopt;
 }
 
-// By the job's name alone, so that neither order nor selection shifts anybody's estimate.
+// Depends on the job's name alone, so that neither order nor selection shifts the estimate of any
+// job.
 std::optional<Duration> Maker::told(const TraceJob& job, Duration truth) const {
   switch (options_.information) {
     case Information::kOracle:

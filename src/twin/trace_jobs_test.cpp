@@ -162,7 +162,7 @@ class UnlikeTypesTest : public testing::Test {
     return trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options_);
   }
 
-  /// Of all jobs, shortest first.
+  /// Run times of all jobs, shortest first.
   std::vector<double> run_times() {
     const Result<TraceJobs> jobs = made();
     EXPECT_TRUE(jobs) << (jobs ? "" : jobs.error().text());

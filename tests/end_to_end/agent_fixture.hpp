@@ -37,7 +37,7 @@ inline std::string slurp(const std::string& path) {
 /// Path of the agent that was built.
 std::string agent_program();
 
-/// A process that may be anybody's, to see it end.
+/// Observes the end of a process that need not be a child.
 class Witness {
  public:
   explicit Witness(pid_t pid) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
@@ -148,7 +148,7 @@ class AgentTest : public ::testing::Test {
     ::posix_spawn_file_actions_destroy(&actions);
     return pid;
   }
-  /// Starts it and waits until the controller knows who lives there.
+  /// Starts the agent and waits until the controller knows what runs there.
   void start(const std::vector<std::string>& more = {}) {
     const std::size_t before = controller_->told.openings.size();
     agent_ = spawn(more);

@@ -75,7 +75,7 @@ TEST_F(AgentTest, SaysAgainWhatAControllerThatIsGoneDidNotAcknowledge) {
   EXPECT_EQ(report()->end->kind, ExitKind::kProgram);
   EXPECT_EQ(report()->end->blame.evidence, "exit status 3 of rank 0");
   acknowledge();
-  // Of another cluster it wants nothing to do.
+  // The agent refuses another cluster.
   controller_->cluster = 8;
   controller_->restart();
   await([&] { return controller_->told.openings.size() > before + 1; });
@@ -177,7 +177,7 @@ TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
   await([&] { return runs_at(0.7) && reading().accelerators.at(0).clock == 0.7; });
   EXPECT_EQ(reading().clock_refusal, "");
   EXPECT_FALSE(reading().accelerators.at(1).clock) << "it is on the first alone";
-  // Whoever comes after this agent lifts it, once nobody is there who wants it.
+  // The agent's successor lifts the cap once no attempt asks for it.
   EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
   start();
   await([&] { return reading().accelerators.at(0).clock == 0.7; });
@@ -209,7 +209,7 @@ TEST_F(AgentTest, APrologueThatFailsIsTheNodesFaultAndTheRanksNeverBegin) {
   acknowledge();
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/began"));
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/cleaned")) << "there was nothing to clean";
-  // Nobody but a person can mend it, which shows when it works again.
+  // Only an operator can mend it, which shows when it works again.
   controller_->order(MendNode{FaultLayer::kHost});
   reconcile();
   EXPECT_EQ(controller_->told.mended, 0);

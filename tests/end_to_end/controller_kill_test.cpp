@@ -1,5 +1,5 @@
 // kill -9 of the controller, again and again, while clients submit, cancel and read: what was
-// acknowledged is there, once, and one order of single steps explains all that anybody was told.
+// acknowledged exists, once, and one order of single steps explains all answers.
 //
 // ORRERY_KILLS (20) is the number of kills; `scripts/soak live` runs it with more.
 #include <fcntl.h>
@@ -75,7 +75,7 @@ class ControllerKillTest : public ::testing::Test {
   std::string heard() {
     std::array<char, 256> bytes{};
     const ssize_t got = ::recv(manager_.get(), bytes.data(), bytes.size(), 0);
-    ::unsetenv("NOTIFY_SOCKET");  // of those to come nobody listens
+    ::unsetenv("NOTIFY_SOCKET");  // later notifications have no receiver
     manager_.reset();
     return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
   }
@@ -154,7 +154,7 @@ std::optional<JobSeen> seen_of(const v1::Job& job) {
   return std::nullopt;
 }
 
-/// Reads jobs, whoever submitted them, by number and in lists.
+/// Reads jobs of all clients, by number and in lists.
 class Reader {
  public:
   Reader(Client& client, Rng rng) : client_(client), rng_(rng) {}

@@ -153,7 +153,7 @@ class ExecTest : public Cli {
   [[nodiscard]] CliRun live(const std::string& arguments) const {
     return orrery("--dir " + path("c") + " " + arguments);
   }
-  /// As the user of that name, who is made here.
+  /// Creates a user of that name and returns its directory.
   [[nodiscard]] std::string directory_of(const std::string& name, const std::string& tenant) const {
     return directory_for(name, "--role user --tenant " + tenant);
   }

@@ -74,8 +74,8 @@ std::vector<pid_t> processes(const std::function<bool(const fs::path&)>& wanted)
   return found;
 }
 
-/// Two nodes; the jobs of tenants a and b run as two users, those of c as one that is not there,
-/// those of default as nobody.
+/// Two nodes; the jobs of tenants a and b run as two users, those of c as a user that does not
+/// exist, those of default as the user nobody.
 class HostileJobsTest : public Cli {
  protected:
   void SetUp() override {
@@ -214,7 +214,7 @@ roles: [{accelerators: 1}]
   std::string said_by_up_;
 };
 
-/// Of the probe's lines, those that the user of tenant a has no right to.
+/// The lines of the probe that show access which the user of tenant a has no right to.
 std::vector<std::string> stolen(const std::vector<std::string>& lines, const ThrowawayUser& user) {
   std::vector<std::string> found;
   for (const std::string& line : lines) {

@@ -3,11 +3,11 @@
 //
 // Each job is a register that only grows: it is not there, then queued, then cancelled. For such
 // registers a history is linearizable exactly when no operation shows less than one that had ended
-// before it began had shown or made, and none shows what nobody had asked for by its end.
-// Linearizability is local, so jobs are looked at one by one; a list is a read of every job. Nobody
-// may have seen a job under another number than the one that was acknowledged: a number that was
-// shown, lost and given to another job is how a read of what was not durable yet comes to light.
-// Clients keep histories of their own; they are put together when all are done.
+// before it began had shown or made, and none shows what no client had asked for by its end.
+// Linearizability is local, so jobs are checked one by one; a list is a read of every job. No
+// client may have seen a job under another number than the acknowledged one: a number that was
+// shown, lost and given to another job reveals a read of what was not durable yet. Clients keep
+// histories of their own, which are joined when all are done.
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ class JobHistory {
     CallTime time;
   };
   struct Register {
-    /// When somebody first asked for each state.
+    /// When a client first asked for each state.
     std::array<Instant, 3> asked = {Instant(), Instant::max(), Instant::max()};
     std::vector<Operation> operations;
     std::set<std::uint64_t> ids;  ///< that readers were shown

@@ -40,7 +40,7 @@ inline std::string slurp(const std::string& path) {
 /// Path of the keeper that was built.
 std::string keeper_program();
 
-/// A process that may be anybody's, to see it end.
+/// Observes the end of a process that need not be a child.
 class Witness {
  public:
   explicit Witness(pid_t pid) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
@@ -130,7 +130,7 @@ class KeeperTest : public ::testing::Test {
     std::filesystem::remove_all(files_.directory);
   }
 
-  /// `script` is run by a shell as each of `ranks` ranks, told who it is as PyTorch is.
+  /// A shell runs `script` as each of `ranks` ranks, with the rank variables of PyTorch.
   [[nodiscard]] KeeperLaunch launch(const std::string& script, std::uint32_t ranks = 1) const {
     KeeperLaunch launch;
     launch.stamp = {1, 1};

@@ -8,7 +8,7 @@ std::string keeper_program() { return ORRERY_KEEPER; }
 namespace {
 
 const std::string kSaysStep1 = "echo '{\"step\":1}' >$ORRERY_PROGRESS; ";
-/// Says its own number and that of a daemon that nobody waits for.
+/// Prints its own process id and that of a daemon that no process waits for.
 const std::string kWithDaemon = "echo $$; (setsid sleep 1000 & echo $!); " + kSaysStep1;
 
 TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
@@ -29,7 +29,7 @@ TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
   release();
 }
 
-/// Of a gang of two nodes, both this machine, with two ranks each.
+/// A launch of a gang of two nodes, both this machine, with two ranks each.
 KeeperLaunch mpi_launch(KeeperLaunch launch, std::uint32_t here) {
   launch.facts.style = LaunchStyle::kMpi;
   launch.gangs[0].nodes = {{"127.0.0.1", {0, 1}}, {"127.0.0.1", {2, 3}}};
@@ -238,7 +238,7 @@ TEST_F(KeeperTest, AKilledGuardTakesThemWithItToo) {
   EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
   EXPECT_TRUE(rank.ends());
   EXPECT_TRUE(daemon.ends());
-  // The keeper itself is nobody's child here; it has the lock until its end.
+  // The keeper itself is no child of this process; it holds the lock until its end.
   const FileDescriptor lock(::open(files_.lock().c_str(), O_RDWR | O_CLOEXEC));
   EXPECT_EQ(::flock(lock.get(), LOCK_EX), 0);
 }

@@ -41,7 +41,7 @@ class SimulateCli : public Cli {
     std::string notes;
   };
 
-  /// Of that trace under a carbon series of these rows.
+  /// Simulates that trace under a carbon series of these rows.
   [[nodiscard]] Carbon with_carbon(const std::string& rows, const std::string& more = "") const {
     const std::string carbon = write("carbon.csv", "datetime (UTC),carbon (gCO2/kWh)\n" + rows);
     const CliRun run =

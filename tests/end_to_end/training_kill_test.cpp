@@ -136,7 +136,7 @@ TEST(TrainingKills, ANewcomerOfAnotherSpecIsTurnedAway) {
   const Training training(kSteps);
   const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(3);
   ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
-  // Somebody tries something out, and a node dies.
+  // The configuration is changed, and a node dies.
   training.lay_out("verify_every: 5\noptimizer: {peak_rate: 0.01}");
   ranks[1]->kill();
   ASSERT_TRUE(ranks[0]->says("regrouped")) << ranks[0]->text();

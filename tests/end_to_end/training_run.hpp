@@ -203,7 +203,7 @@ class Training {
   /// From the next rank on, the ports of a block that another training has.
   void meet_at(int port) { port_ = port; }
 
-  /// Of the routers' column of loss.csv, step by step; none without it.
+  /// The routers' column of loss.csv, step by step; empty without it.
   [[nodiscard]] std::vector<double> router_losses() const {
     std::vector<double> losses;
     std::ifstream file(path("out/loss.csv"));
@@ -214,7 +214,7 @@ class Training {
     return losses;
   }
 
-  /// Of loss.csv, step by step.
+  /// The losses of loss.csv, step by step.
   [[nodiscard]] std::vector<double> losses() const {
     std::vector<double> losses;
     std::ifstream file(path("out/loss.csv"));

@@ -72,7 +72,8 @@ void check_state(const State& state) {
   ORRERY_ASSERT(!broken, broken ? broken->c_str() : "");
 }
 
-/// Everybody's ranks come up and end, nodes fall silent and come back, who is left is cancelled.
+/// The ranks of every job come up and end, nodes fall silent and come back, the remaining jobs are
+/// cancelled.
 class Aftermath {
  public:
   explicit Aftermath(Core& core) : core_(core), now_(core.state().now()) {}

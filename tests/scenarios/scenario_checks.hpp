@@ -13,7 +13,7 @@ namespace orrery {
 
 class ScenarioChecks {
  public:
-  /// `quiet_from`: from then on nobody is stopped in favour of another, moved or resized.
+  /// From `quiet_from` on, no job may be stopped in favour of another, moved or resized.
   ScenarioChecks(const ControlSetup& setup, Instant quiet_from)
       : state_(setup), quiet_from_(quiet_from) {}
 

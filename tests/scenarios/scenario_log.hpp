@@ -1,8 +1,8 @@
-// scenarios/scenario_log.hpp - the history of a scenario in words, a line for each event that
-// somebody who wants to know what was decided and why would ask for.
+// scenarios/scenario_log.hpp - the history of a scenario in words: a line for each event that shows
+// what was decided and why.
 //
-// One for a scenario, told of each event before `state` takes it up. Remembers only what it last
-// wrote of a job, so that nothing is said twice.
+// One for a scenario; gets each event before `state` applies it. Remembers only what it last wrote
+// of a job, so that nothing is repeated.
 #pragma once
 
 #include <map>

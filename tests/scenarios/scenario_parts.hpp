@@ -41,7 +41,7 @@ class ScenarioParts {
   [[nodiscard]] std::span<const Input> commands() const { return commands_; }     ///< by time
   [[nodiscard]] std::span<const RefusedJob> refused() const { return refused_; }  ///< by time
   [[nodiscard]] Instant until() const { return until_; }
-  /// From when on nobody is to be stopped, moved or resized.
+  /// The time from which no job may be stopped, moved or resized.
   [[nodiscard]] Instant quiet_from() const { return quiet_from_; }
 
  private:
