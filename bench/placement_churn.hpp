@@ -1,5 +1,5 @@
-// bench/placement_churn.hpp - gangs that come and go on a fleet by one rule of choosing nodes, and
-// what becomes of the fleet and of their speed.
+// bench/placement_churn.hpp - churn of gangs on a fleet under one rule of choosing nodes, and its
+// effect on the fleet and on their speed.
 //
 // All rules meet the same arrivals: sizes and lifetimes are drawn before a place is sought. A gang
 // that does not fit is lost. The network: leaves carry everything; traffic that leaves a pod shares

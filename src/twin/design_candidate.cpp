@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-/// As resolve_work takes it: one role of one gang.
+/// The role that resolve_work takes: one role of one gang.
 RoleSpec role_of(const DesignWork& work) {
   RoleSpec role;
   role.accelerators = work.accelerators;

@@ -20,7 +20,7 @@ double days(Duration d) { return d.count_seconds() / kDay.count_seconds(); }
 
 double count_of(std::size_t n) { return static_cast<double>(n); }
 
-// The least value that at least so large a share of the sorted values does not exceed.
+// The least value such that at least this share of the sorted values does not exceed it.
 double quantile(const std::vector<double>& sorted, double share) {
   const auto at = static_cast<std::size_t>(share * count_of(sorted.size()));
   return sorted[std::min(at, sorted.size() - 1)];
@@ -63,7 +63,8 @@ double dispersion(const Observation& seen, Duration window) {
   return mean > 0 ? variance_of(counts) / mean : 1;
 }
 
-// For every fault, the time from `from` of it to the next fault of its unit; nothing for the last.
+// For every fault, the time from its `from` to the next fault of its unit; no entry for a last
+// fault.
 std::vector<double> times_to_next(const Observation& seen, Instant ObservedFault::* from) {
   std::map<std::uint32_t, const ObservedFault*> last;
   std::vector<double> times;
@@ -185,7 +186,7 @@ RelapseModel fit_relapse(const Observation& seen) {
   model.shape = std::clamp(rise / math::log(kLate / kEarly), 0.1, 10.0);
   const double scale_days = math::exp(math::log(kLate) - height(kLate) / model.shape);
   model.scale = Seconds(scale_days * kDay.count_seconds());
-  // What the window shows is the probability times the part of the Weibull within it.
+  // The window shows the probability times the part of the Weibull within it.
   const double shown = -math::expm1(-math::pow(14 / scale_days, model.shape));
   model.probability = std::min(all / shown, 0.95);
   return model;

@@ -313,7 +313,7 @@ void SharedLinks::find_breaches() {
   for (const Touched& touched : touched_) find_breaches_on(touched);
 }
 
-// Before the flows filled are counted in `bound` again.
+// Must be called before the filled flows are counted in `bound` again.
 void SharedLinks::settle(const Touched& touched) {
   Resource& resource = resources_[touched.resource.value()];
   resource.touched = kNowhere;
@@ -345,8 +345,7 @@ void SharedLinks::settle() {
   touched_.clear();
 }
 
-// A change that is felt nearly everywhere is filled everywhere at once: more rounds would cost
-// more.
+// A change that affects nearly all flows is filled everywhere at once: more rounds would cost more.
 void SharedLinks::admit_all_if_many() {
   constexpr std::size_t kMany = 256;
   if (filling_.size() < kMany || 4 * filling_.size() < flow_count()) return;

@@ -43,7 +43,7 @@ void ProtocolWorld::contradict() {
   handle({time_.now(), lie, {}}, [this](const Answer& answer) {
     if (answer.status) wrong("what cannot be was believed");
   });
-  heard_.resize(heard);  // what cannot be now may be true later, and is not said again then
+  heard_.resize(heard);  // an impossible report may become true later, so it is not repeated
   if (controller_ && controllers_ == term && appended_ != before) {
     wrong("something came of what cannot be");
   }

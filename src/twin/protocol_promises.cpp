@@ -1,4 +1,4 @@
-// What must be so of a protocol world after every input, and at its end.
+// Promises that a protocol world must keep after every input, and at its end.
 #include <fmt/format.h>
 
 #include <algorithm>

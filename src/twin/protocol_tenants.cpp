@@ -19,7 +19,7 @@ std::int64_t devices_of(std::span<const PlacedGang> gangs) {
   return devices;
 }
 
-/// Whether work of the one counts for the other, too.
+/// Whether the tenant is `above` or below it.
 bool is_below(std::string_view tenant, std::string_view above) {
   if (above.empty() || tenant == above) return true;
   return tenant.starts_with(above) && tenant[above.size()] == '/';

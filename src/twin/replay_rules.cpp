@@ -35,7 +35,7 @@ Result<ReplayRules> replay_rules(std::string_view name) {
 
 namespace {
 
-/// What was compared with the numbers of the simulator; none: every policy is played.
+/// The policies that were compared with the simulator's numbers; empty: every policy may be played.
 std::vector<std::string_view> played_under(std::string_view rules) {
   if (rules == "helios") return {"fifo", "sjf"};
   if (rules == "muri") return {"fifo", "srtf", "srsf"};

@@ -14,7 +14,7 @@ constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 constexpr double kGramsPerTonne = 1e6;
 constexpr double kKgPerTonne = 1000;
 
-/// A figure and how it is taken from what a run left.
+/// A figure and how it is taken from the results of a run.
 template <class Facts>
 struct Taken {
   StudyFigure figure;
@@ -69,8 +69,8 @@ double ettr(const PolicyRun& run) {
   return ratio(productive, available);
 }
 
-/// What devices achieve: an hour on one that is twice as fast counts two. Of failed programs
-/// nothing counts.
+/// Achieved work of devices: an hour on a device that is twice as fast counts two. Failed programs
+/// count nothing.
 double work_per_hour(const PolicyRun& run) {
   double work = 0;
   double held = 0;
