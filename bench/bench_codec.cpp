@@ -1,4 +1,4 @@
-// How fast events are written as bytes, beside a copy of the same bytes; and read again.
+// How fast events are encoded and decoded, compared with a copy of the same bytes.
 #include <cstring>
 #include <limits>
 #include <vector>

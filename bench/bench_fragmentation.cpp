@@ -115,7 +115,7 @@ Outcome mean_outcome(const OpenbTrace& trace, const Contender& contender,
 double once(const ShareRequest& /*pod*/) { return 1; }
 ShareRequest same(ShareRequest pod, Rng& /*rng*/) { return pod; }
 
-/// Whether the worth rule is good, or only good at this trace.
+/// Mixes that show whether the worth rule is good in general or only on this trace.
 constexpr OpenbMix kMixes[] = {
     {"no pods without GPU", [](const ShareRequest& p) { return p.asks_device() ? 1.0 : 0.0; },
      same},

@@ -1,4 +1,5 @@
-// bench/bench_twin.cpp - how fast virtual time passes, and what failures leave of a large job.
+// bench/bench_twin.cpp - how fast virtual time passes, and the share of a large job's time lost to
+// failures.
 //
 //   bench_twin [--traces DIR] [--only NAME] [--days N] [--policy NAME]
 //
@@ -66,14 +67,14 @@ struct Timed {
   double seconds = 0;
 };
 
-/// What a run is given beside its cluster and jobs.
+/// Parameters of a run beside its cluster and jobs.
 struct Terms {
   std::string policy;
   std::string rules = "orrery";
   std::optional<FailureSpec> failures;
   std::uint32_t spares = 0;
   WorldTiming timing = {};
-  std::optional<Duration> span;  ///< played of the trace; none: to its end
+  std::optional<Duration> span;  ///< span of the trace to simulate; none: to its end
   std::function<void(Instant, const Simulation&)> progress;
 };
 

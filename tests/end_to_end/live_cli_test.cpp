@@ -24,7 +24,7 @@ class LiveCli : public Cli {
     (void)write("cluster.json",
                 R"({"ca": "ca.pem", "address": ")" + controller_.address() + R"("})");
   }
-  /// Against the controller, which is there or is not.
+  /// Runs a verb against the controller, whether it is running or not.
   [[nodiscard]] CliRun live(const std::string& arguments) const {
     return orrery("--retry 0 --dir " + path("") + " " + arguments);
   }

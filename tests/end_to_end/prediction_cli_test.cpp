@@ -1,5 +1,5 @@
-// `orrery calibrate-node`, `predict` and `report` beside trainings that really run: the predicted
-// step is of the size of the measured one.
+// `orrery calibrate-node`, `predict` and `report` compared with real trainings: the predicted step
+// is of the size of the measured one.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,10 +11,10 @@
 namespace orrery {
 namespace {
 
-/// Other work on the machine, and a build for tests, leave no more than the order of magnitude.
+/// Other work on the machine and a test build leave only the order of magnitude comparable.
 constexpr double kBand = 4;
 
-/// Changes what a calibration says of its machine.
+/// Replaces a value in the text of a calibration.
 std::string with(std::string text, const std::string& old, const std::string& now) {
   const std::size_t at = text.find(old);
   EXPECT_NE(at, text.npos) << old;
