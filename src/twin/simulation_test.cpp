@@ -140,7 +140,7 @@ TEST_F(SimulationTest, QueueingTimeCountsWhatAJobWaitsBetweenAStopAndItsRestart)
   EXPECT_DOUBLE_EQ(summary_.p99_queueing_s, 20);
 }
 
-// The third waits for the first by its own wish, and then for devices.
+// The third job waits for the first by its dependency, and then for devices.
 TEST_F(SimulationTest, QueueingTimeLeavesOutWhatAJobWaitsForAnother) {
   add(0, 100, 8);
   add(0, 150, 8);
@@ -157,7 +157,7 @@ TEST_F(SimulationTest, QueueingTimeLeavesOutWhatAJobWaitsForAnother) {
   EXPECT_NEAR(third.watched.queued.count_seconds(), 50, 5);
 }
 
-// Two hours of work on half of the fleet, of which the second is measured.
+// Two hours of work on half of the fleet; only the second hour is measured.
 TEST_F(SimulationTest, AWindowMeasuresTheJobsSubmittedInItAndTheDevicesInThatTime) {
   add(0, 3600, 16);
   add(4000, 7200, 8);
@@ -190,8 +190,8 @@ TEST_F(SimulationTest, AWindowMeasuresTheJobsSubmittedInItAndTheDevicesInThatTim
   EXPECT_NEAR(open.utilization, (7200.0 + 100) / 7200 / 2, 1e-9);
 }
 
-// What a node that falls silent held is given to others, or started anew elsewhere, when it is
-// certain that nothing of it runs on: by the policy of the job.
+// When devices of a silent node are reused, or its job restarts elsewhere, depends on the restart
+// policy of the job: it must be certain that nothing of it still runs.
 class SilentNodeTest : public SimulationTest {
  protected:
   struct Played {
@@ -277,7 +277,7 @@ TEST_F(SilentNodeTest, AGangThatLosesItsRackGoesOnWhenThatIsBack) {
   }
 }
 
-// What the twin says of a live cluster rests on this.
+// The twin's predictions for a live cluster rely on this.
 TEST_F(SimulationTest, AHistoryThatIsGoneOnWithInItsMiddleEndsAsItWouldHave) {
   add(0, 4'000, 8);
   add(0, 1'000, 8);

@@ -34,7 +34,8 @@ class PredictionCli : public Cli {
                     run, precision, text, path(run + "-saved"), path(run)));
   }
 
-  /// Another machine is told and used, products of another kind are refused.
+  /// A calibration of another machine is used with a warning, one with products of another kind is
+  /// refused.
   void expect_doubts(const std::string& calibration) const {
     const std::string predict = "predict " + path("run1.yaml") + " --calibration ";
     const CliRun other =
@@ -48,7 +49,7 @@ class PredictionCli : public Cli {
         << rounded.err;
   }
 
-  /// Every layout of what the spec leaves open, and none of what it states.
+  /// Predictions cover every layout that the spec leaves open, and change no stated value.
   void expect_layouts(const std::string& calibration) const {
     const std::string two = " --ranks 2 -o json --calibration " + calibration;
     const CliRun open = orrery("predict " + path("run1.yaml") + two);
@@ -98,7 +99,7 @@ class PredictionCli : public Cli {
         << unknown.err;
   }
 
-  /// All ranks, until they end.
+  /// Runs all ranks until they end.
   [[nodiscard]] int train(const std::string& spec, int ranks) const {
     const int port = 20'000 + static_cast<int>(::getpid()) % 20'000 + 70 * ranks;
     const std::string one = fmt::format(

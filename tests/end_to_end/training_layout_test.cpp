@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-/// What ranks of a layout end with that nothing happens to.
+/// The results of a layout whose ranks run undisturbed.
 struct Unbroken {
   std::string hash;
   std::vector<double> losses;
