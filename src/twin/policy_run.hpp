@@ -34,8 +34,7 @@ struct PolicyRunInputs {
   std::uint32_t spares = 0;              ///< nodes kept back, spread over the fleet
   const StepSeries<DollarsPerJoule>* electricity = nullptr;
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
-  std::vector<Instant>
-      arrivals;  ///< by node (twin/arrivals.hpp); empty: all nodes are there from the begin
+  std::vector<Instant> arrivals;  ///< by node (twin/arrivals.hpp); empty: all are there
   std::vector<Input> commands;    ///< of an operator, by time
   std::vector<Fault> faults;      ///< faults that happen in any case, by time
   JournalSink* events = nullptr;  ///< records the history

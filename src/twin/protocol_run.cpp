@@ -51,7 +51,7 @@ class FaultInjector {
   /// Resizes an elastic job to other devices.
   void resize();
   void cap_power();
-  /// Plans, moves or cancels a maintenance window of some nodes.
+  /// Plans a maintenance window of some nodes, for now or later, or cancels it.
   void plan_maintenance();
   /// Lets executors and agents contradict what is known.
   void contradict();

@@ -20,9 +20,8 @@ namespace orrery {
 
 struct StudyPair {
   std::size_t point = 0;
-  std::size_t base = 0;  ///< the first point under the same conditions
-  std::vector<Estimate>
-      differences;  ///< by figure: value of the point less the base's, over the seeds
+  std::size_t base = 0;               ///< the first point under the same conditions
+  std::vector<Estimate> differences;  ///< by figure: the point's less the base's, by seed
 };
 
 /// A pair for every point but the first under its conditions, in their order; none if there is a

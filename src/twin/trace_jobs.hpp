@@ -25,7 +25,7 @@ namespace orrery {
 
 /// What decides how often a trace's job writes a checkpoint.
 enum class CheckpointInterval : std::uint8_t {
-  kBest,  ///< control, by checkpoint cost and node failures (Daly); given ones stay
+  kBest,  ///< control, by checkpoint cost and node failures (Daly); else as given
   kGiven,
 };
 
@@ -62,8 +62,7 @@ struct PlayedJob {
   TrueJob truth;
   Instant submit;
   std::uint32_t row = 0;  ///< of the trace
-  std::string
-      tenant;  ///< tenant it is submitted for, or the trace's own where no tenants are stated
+  std::string tenant;     ///< submitted for; the trace's own if no tenants are stated
 };
 
 struct TraceJobs {

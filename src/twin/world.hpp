@@ -31,7 +31,7 @@ struct TrueJob {
   Duration work;                ///< run time where an option's speed is 1
   bool fails = false;           ///< its program ends with an error when its work is done
   std::uint64_t steps = 0;      ///< of a round-based replay
-  double steps_per_second = 0;  ///< as `steps`
+  double steps_per_second = 0;  ///< of a round-based replay
   bool peer_copy = false;       ///< its nodes keep copies of its state for each other
 };
 
@@ -145,7 +145,7 @@ class World {
   struct Event {
     Kind kind = Kind::kUp;
     JobId job;
-    std::uint32_t serial = 0;  ///< another serial of the job's run now: void
+    std::uint32_t serial = 0;  ///< void once the run of the job has another
     std::uint32_t attempt = 0;
     std::uint32_t index = 0;  ///< of a plan, a proposal, a report or a fault
     NodeId node;

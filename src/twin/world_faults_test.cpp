@@ -82,7 +82,7 @@ class WorldFaultsTest : public testing::Test {
     }
   }
 
-  /// Seconds, and what was said then.
+  /// The times in seconds of events of a type, and one field of each.
   template <class Type, class Field>
   std::vector<std::pair<std::int64_t, Field>> told(Field (*field)(const Type&)) const {
     std::vector<std::pair<std::int64_t, Field>> all;
