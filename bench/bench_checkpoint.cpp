@@ -1,6 +1,7 @@
-// How fast a checkpoint is durable, beside a plain write and fsync of the same bytes and beside fio
-// on the same disk; how long training waits for its snapshot, beside a memcpy of the same tensors.
-// All in turns, so that what else the disk does falls on all alike; each figure is a median.
+// How fast a checkpoint becomes durable, compared with a plain write and fsync of the same bytes
+// and with fio on the same disk; how long training waits for its snapshot, compared with a memcpy
+// of the same tensors. All take turns, so that other load on the disk affects all alike; each
+// figure is a median.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -49,7 +50,7 @@ class BenchDirectory {
   std::string path_;
 };
 
-/// The state of a rank: no page of it alike.
+/// The state of a rank; no two pages of it are alike.
 class State {
  public:
   State() {
@@ -103,7 +104,7 @@ std::string output_of(const std::string& command) {
   return ::pclose(pipe) == 0 ? output : "";
 }
 
-/// Seconds of fio for as many bytes into a new file; nothing without fio.
+/// Seconds of fio for as many bytes into a new file; none without fio.
 std::optional<double> fio_seconds(const std::string& path) {
   const std::string output =
       output_of(fmt::format("fio --name=bench --ioengine=io_uring --direct=1 --iodepth=4 --bs=1M "

@@ -82,7 +82,7 @@ class BenchCluster {
   }
   void cancel_waiting() { waiting_.clear(); }
 
-  /// Runs a job where it fits best, past the queue. Whether it fits.
+  /// Runs a job where it fits best, past the queue. Returns whether it fits.
   bool run(JobRequest request) {
     auto gangs = placer_.place(fleet_.view(), request, {});
     if (!gangs) return false;
@@ -112,7 +112,7 @@ class BenchCluster {
   }
   void forget() { scheduler_.forget(); }
 
-  /// Starts what was decided; jobs that are preempted leave at once. How many started.
+  /// Starts what was decided; preempted jobs leave at once. Returns how many started.
   std::size_t carry_out(const PassResult& result) {
     std::vector<char> started(requests_.size());
     std::size_t count = 0;
@@ -132,7 +132,7 @@ class BenchCluster {
     return count;
   }
 
-  /// The running job at a position is done; the last one takes its position.
+  /// Ends the running job at a position; the last job takes its position.
   void finish(std::size_t at) {
     give_back(fleet_, std::span<const PlacedGang>(running_[at].gangs));
     count(running_[at], -1);

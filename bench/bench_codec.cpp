@@ -1,4 +1,4 @@
-// How fast events are written as bytes, beside a copy of the same bytes; and read again.
+// How fast events are encoded and decoded, compared with a copy of the same bytes.
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -46,7 +46,7 @@ Event submission() {
   return event;
 }
 
-/// Of a gang of so many whole nodes.
+/// The start of a gang on this many whole nodes.
 Event start(std::uint32_t nodes) {
   JobStarted event{.job = JobId(123'456), .attempt = 1, .expected = Duration::hours(30)};
   PlacedGang gang{.host = {.cpu = 12'000, .memory = 128 << 10}};

@@ -1,10 +1,11 @@
-// All-reduce of float among ranks of one machine, beside Open MPI and beside copying the bytes.
+// All-reduce of float among ranks of one machine, compared with Open MPI and with copying the
+// bytes.
 //
 //   bench_collectives            two processes, over shared memory and over loopback sockets
 //
-// The peer over shared memory is `mpirun -n 2 peer_mpi`, over sockets `peer_gloo`, where Open MPI
-// and Gloo were there at the build (versions and settings are printed); without them the rows have
-// no peer, and that is said. Figures are medians of the rounds of the fastest of five turns.
+// The peer over shared memory is `mpirun -n 2 peer_mpi`, over sockets `peer_gloo`, if Open MPI and
+// Gloo were present at build time (versions and settings are printed); otherwise the rows have no
+// peer and a note is printed. Figures are medians of the rounds of the fastest of five turns.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,7 +51,7 @@ GroupSettings settings_of(std::uint32_t rank, std::uint16_t port, Path path) {
   return settings;
 }
 
-/// Seconds a round, by size, of rank 0.
+/// Seconds a round of rank 0, by size.
 std::vector<double> measure(MemberGroup& group) {
   std::vector<double> seconds;
   for (const std::size_t bytes : kSizes) {
@@ -68,7 +69,7 @@ std::vector<double> measure(MemberGroup& group) {
   return seconds;
 }
 
-/// In a process of its own each; the answer of rank 0.
+/// Runs each rank in its own process; returns the result of rank 0.
 std::vector<double> run_ranks(Path path, std::uint16_t port) {
   std::array<pid_t, kRanks> children{};
   std::array<int, 2> ends{};
@@ -134,8 +135,8 @@ Peer run_peer(const std::string& name, const std::string& command) {
   return peer;
 }
 
-/// As it comes, and with copies through memory of its own instead of the kernel's from one process
-/// to another (CMA), which serves some sizes better.
+/// Copies of Open MPI: its default, or through memory of its own instead of the kernel's copies
+/// between processes (CMA), which is faster for some sizes.
 enum class MpiCopies { kDefault, kOwn };
 
 Peer run_mpi([[maybe_unused]] MpiCopies copies) {
@@ -177,7 +178,7 @@ void print_peers() {
 #endif
 }
 
-/// `times` the peer's pace is the target from 16 KiB on.
+/// From 16 KiB on, the target is `times` the peer's time.
 void report(const std::string& name, const std::vector<double>& seconds, const Peer& peer,
             double times) {
   for (std::size_t i = 0; i < kSizes.size(); ++i) {
@@ -195,8 +196,8 @@ void report(const std::string& name, const std::vector<double>& seconds, const P
   }
 }
 
-/// Two cores are now close to each other and now far apart, where a machine is shared: all take
-/// turns, and of each the fastest turn counts.
+/// On a shared machine two cores are sometimes near each other and sometimes far apart: all take
+/// turns, and the fastest turn of each counts.
 constexpr int kTurns = 5;
 
 void keep_fastest(const std::vector<double>& turn, std::vector<double>& best) {

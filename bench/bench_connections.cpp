@@ -1,8 +1,8 @@
 // A controller of 2,048 nodes, each with an agent of its own over mutual TLS, and 10,000 watchers
-// of its events: what a connection costs, how long calls take meanwhile, how long news take to
-// reach all. Agents are the state machine that real ones run, in another process; what they are to
-// launch is up at once, in word alone. And a controller of 16,384 nodes without their agents: its
-// memory with 100,000 jobs, and how soon it is back with them.
+// of its events: the cost of a connection, the latency of calls meanwhile, the time an event takes
+// to reach all watchers. Agents are the state machine of real ones, run in another process; they
+// report launches as up at once without running them. Also a controller of 16,384 nodes without
+// agents: its memory with 100,000 jobs, and its restart time with them.
 //
 //   bench_connections                 the figures
 //   bench_connections --agents DIR N  connects them, says so, and goes on until it is killed
@@ -142,7 +142,7 @@ int run_agents(const std::string& directory, int count) {
 
 // --- Watchers -----------------------------------------------------------------------------------
 
-/// How often each watcher was told something, as far as somebody waits for it.
+/// How many watchers have received an update, as far as the benchmark waits for it.
 struct Heard {
   std::atomic<int> watchers = 0;
 };
@@ -176,7 +176,7 @@ class Watcher final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
   std::atomic<bool> told_ = false;
 };
 
-/// Each line read is a question: have all heard of an event since the last one?
+/// Each line read asks whether all watchers have received an event since the last line.
 int run_watchers(const std::string& directory, int count) {
   RealStorage storage;
   const ClusterAddress at = value_of(read_cluster_address(storage, directory));
@@ -195,7 +195,7 @@ int run_watchers(const std::string& directory, int count) {
   say("made");
   std::array<char, 16> line{};
   while (std::fgets(line.data(), line.size(), stdin) != nullptr) {
-    if (line[0] == 'n') {  // anew
+    if (line[0] == 'n') {  // start counting anew
       heard.watchers = 0;
       for (Watcher& watcher : watchers) watcher.again();
     }
@@ -209,7 +209,7 @@ int run_watchers(const std::string& directory, int count) {
 class BenchProcess {
  public:
   explicit BenchProcess(std::vector<std::string> words) {
-    // It ends with this program, however that ends.
+    // The process is killed when this program ends, for whatever reason.
     words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
     std::array<int, 2> in{};
     std::array<int, 2> out{};
@@ -332,7 +332,7 @@ void measure_agents(const std::string& self, const std::string& directory, pid_t
   show("its CPU for their beats, of one core", (later.cpu_seconds - up.cpu_seconds) * 10, "%");
 }
 
-/// A job on each node, so that what is submitted from now on waits.
+/// Runs a job on each node, so that jobs submitted from now on wait.
 void fill(const std::string& directory) {
   const std::unique_ptr<Client> client = client_of(directory);
   (void)submit_load(*client, "filling", {8, kAgents});
@@ -348,7 +348,7 @@ void measure_watchers(const std::string& self, const std::string& directory, pid
   const BenchProcess watchers({self, "--watchers", directory, fmt::format("{}", kWatchers)});
   (void)watchers.line();
   const std::string all = fmt::format("{}\n", kWatchers);
-  // Until all are there: what happens is seen by those that are.
+  // Waits until all watchers are connected: only connected ones see events.
   int number = 0;
   const auto happen = [&] { (void)submit_load(*client, fmt::format("watched-{}", number++), {}); };
   double waited = 0;
@@ -371,7 +371,7 @@ void measure_watchers(const std::string& self, const std::string& directory, pid
   show("a submission until 10,000 watchers have heard of it, median", delays[5], "s");
 }
 
-/// A controller's directory, with a fleet of so many nodes in it.
+/// A controller's directory, with a fleet of this many nodes.
 class BenchDirectory {
  public:
   explicit BenchDirectory(int nodes) {
@@ -386,7 +386,7 @@ class BenchDirectory {
   BenchDirectory& operator=(const BenchDirectory&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// Serving.
+  /// Starts the controller and waits until it serves.
   [[nodiscard]] std::unique_ptr<BenchProcess> start() const {
     auto controller = std::make_unique<BenchProcess>(
         std::vector<std::string>{std::string(ORRERY_PROGRAM) + "d", "--dir", path_});

@@ -113,7 +113,7 @@ class ForecastRun64 {
   }
 
  private:
-  /// Every job, once it has waited for a moment.
+  /// Records the first forecast of every job once it has waited for a moment.
   static void look(Instant at, const State& state, std::map<JobId, Forecast>& first) {
     const Situation now = state.situation(at);
     for (const WaitingJob& job : now.waiting) {

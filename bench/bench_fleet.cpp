@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// Keeps the compiler from dropping a result nobody uses.
+// Keeps the compiler from dropping an unused result.
 template <class T>
 void keep(const T& value) {
   asm volatile("" : : "g"(&value) : "memory");

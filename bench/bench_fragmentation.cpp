@@ -34,7 +34,7 @@ constexpr std::array<Contender, 5> kContenders = {
      {"FGD", ShareRule::kFragmentation, 95.2},
      {"worth", ShareRule::kWorth, std::nullopt},
      {"worth, knowing 500 pods of another draw", ShareRule::kWorth, std::nullopt, 500}}};
-constexpr std::uint64_t kOtherDraw = 1000;  // added to a seed: a draw nobody plays
+constexpr std::uint64_t kOtherDraw = 1000;  // added to a seed: a draw that is not played
 
 /// Any node that fits, any of its devices that fit.
 std::optional<ShareChoice> random_choice(const ShareFit& fit, const ShareRequest& pod, Rng& rng) {
@@ -115,7 +115,7 @@ Outcome mean_outcome(const OpenbTrace& trace, const Contender& contender,
 double once(const ShareRequest& /*pod*/) { return 1; }
 ShareRequest same(ShareRequest pod, Rng& /*rng*/) { return pod; }
 
-/// Whether the worth rule is good, or only good at this trace.
+/// Mixes that show whether the worth rule is good in general or only on this trace.
 constexpr OpenbMix kMixes[] = {
     {"no pods without GPU", [](const ShareRequest& p) { return p.asks_device() ? 1.0 : 0.0; },
      same},

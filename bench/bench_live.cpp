@@ -70,7 +70,7 @@ void fill(const LiveCluster& cluster) {
 }
 
 /// Products of a matrix that stays in the cache, with a line as of a training step after each few:
-/// what a rank does that neither waits nor shares. Seconds.
+/// work that neither waits nor shares. Returns seconds.
 double work() {
   constexpr int kSize = 96;
   constexpr int kSteps = 200;
@@ -133,7 +133,7 @@ struct Restart {
   double bytes = 0;
 };
 
-/// Killed with so many jobs waiting; until it has answered what it knows.
+/// Kills the controller with this many jobs waiting; measures until it has answered about them.
 Restart restart(const LiveCluster& cluster) {
   const std::unique_ptr<Client> client = cluster.client();
   constexpr int kAtOnce = 10'000;
@@ -155,7 +155,7 @@ void show(const Figure& figure) {
   print_figure(own);
 }
 
-/// What Slurm needs for the same, in microseconds; nothing: it is not asked.
+/// Slurm's figures for the same work, in microseconds; none: not measured.
 struct PeerFigures {
   std::string name;
   std::optional<double> turnover;

@@ -1,5 +1,5 @@
-// What a scheduler pays to know what a gang costs on some devices: the place of the gang, whether
-// its ranks fit, its step there.
+// Time a scheduler needs to price a gang on some devices: the place of the gang, whether its ranks
+// fit, and its step there.
 #include <map>
 
 #include "bench/figure.hpp"

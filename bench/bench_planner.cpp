@@ -1,4 +1,5 @@
-// How long the planner takes to look at every plan of a job, and to find the best without.
+// How long the planner takes to evaluate every plan of a job, and to find the best without doing
+// so.
 #include <string_view>
 
 #include "bench/figure.hpp"
@@ -138,9 +139,9 @@ std::vector<std::uint32_t> numbers(std::uint32_t from, std::uint32_t to) {
   return all;
 }
 
-/// The space that Calculon is published with, 11,698,528 of its layouts: as far as a plan here has
-/// its dimensions (its variants of tensor communication and of overlap are constants of the
-/// calibration here), then widened by others until it holds as many.
+/// The space for which Calculon is published, 11,698,528 of its layouts: as far as a plan has its
+/// dimensions (its variants of tensor communication and of overlap are constants of the
+/// calibration), widened by other dimensions until it holds as many.
 void bench_gpt3(const Facts& facts) {
   Prepared prepared =
       prepare(facts, {.model = "gpt-3-175b",

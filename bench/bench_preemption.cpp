@@ -66,7 +66,7 @@ Running fill(Fleet& fleet, Placer& placer) {
   return running;
 }
 
-/// What emptying the cheapest of the fleet's runs of so many nodes costs.
+/// Cost of emptying the cheapest of the fleet's runs of this many nodes.
 std::int64_t cheapest_run(const Fleet& fleet, const Running& running, std::uint32_t nodes) {
   std::vector<std::int64_t> costs(fleet.topology().node_count() / nodes);
   for (const Victim& victim : running.victims) {
@@ -135,7 +135,7 @@ void bench_preemption(const Fleet& fleet, const Running& running, Placer& placer
   }
 }
 
-/// Two of five jobs end, so that holes are everywhere; the others may be moved.
+/// Ends two of five jobs, which leaves holes everywhere; the others may be moved.
 std::vector<MovableGang> shred(Fleet& fleet, const Running& running) {
   Rng rng(2);
   std::vector<MovableGang> left;

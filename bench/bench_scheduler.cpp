@@ -1,4 +1,4 @@
-// What a decision of the scheduler takes, and what it is worth: gangs placed until a fleet is full,
+// Time a decision of the scheduler takes, and its quality: gangs placed until a fleet is full,
 // against published figures of Fluxion; passes over long queues; placements compared with first fit
 // and random nodes. Decisions only, one thread; every input is made from a seed. Times are CPU time
 // of the process, so that neighbours on the machine do not count.
@@ -152,7 +152,7 @@ class Yard {
     return job;
   }
 
-  /// Lets jobs start, past the queue, until so much of the fleet is in use or nothing more fits.
+  /// Starts jobs, past the queue, until this share of the fleet is in use or nothing more fits.
   void fill(QueueGenerator& jobs, double part) {
     int refused = 0;
     while (static_cast<double>(cluster_.busy()) < part * all() && refused < 200) {
@@ -162,7 +162,7 @@ class Yard {
       job.started = cluster_.now() - Duration::minutes(minutes());
   }
 
-  /// Lets random jobs end until no more than so much of the fleet is in use.
+  /// Ends random jobs until at most this share of the fleet is in use.
   void drain(double part) {
     while (static_cast<double>(cluster_.busy()) > part * all()) {
       cluster_.finish(rng_.below(cluster_.running().size()));
@@ -247,8 +247,8 @@ void print_quality(const std::string& rule, const ChurnResult& half) {
                    .unit = "%"});
 }
 
-// The same arrivals, placed by each rule from an empty fleet on. A step of 4 M tokens, so that 512
-// devices feel their network.
+// Places the same arrivals by each rule, starting from an empty fleet. A step has 4 M tokens, so
+// that 512 devices feel their network.
 void bench_quality(const BenchFacts& facts) {
   const Topology topology = topology_of(k12_text({{"dgx-h100", 36}}, 11), facts.catalog);
   const PlaceTree tree(topology);

@@ -1,4 +1,4 @@
-// What a slice of a torus costs to place, or to refuse, on pods as they are.
+// Time to place or to refuse a slice of a torus.
 #include <memory>
 
 #include "base/rng.hpp"
@@ -43,7 +43,7 @@ void occupy(Pod& pod, std::uint32_t nth) {
   }
 }
 
-/// Mean of many.
+/// Measures the mean of many placements.
 void bench_slice(Pod& pod, const std::string& name, Sides slice) {
   constexpr int kTimes = 500;
   const GangRequest request = request_of(pod, slice);

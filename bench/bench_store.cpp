@@ -1,5 +1,5 @@
-// How fast a log is made durable, beside a plain write and sync of the same bytes on the same disk;
-// and how long a core takes to come back from a log of 100,000 jobs.
+// How fast a log becomes durable, compared with a plain write and sync of the same bytes on the
+// same disk, and how long a core takes to recover from a log of 100,000 jobs.
 #include <cstdlib>
 #include <filesystem>
 

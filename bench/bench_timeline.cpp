@@ -34,7 +34,7 @@ std::string spec_text() {
   return text;
 }
 
-/// From ten minutes to two days, evenly by order of magnitude.
+/// Draws a length from ten minutes to two days, evenly by order of magnitude.
 Duration any_length(Rng& rng) {
   const double part = static_cast<double>(rng.below(1000)) / 1000;
   return Duration::from_seconds(600 * std::pow(288, part));

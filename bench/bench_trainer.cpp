@@ -166,7 +166,7 @@ void measure(const Subject& subject) {
   print_figure(figure);
 }
 
-// The same model in turns in both precisions.
+// Measures the same model alternately in both precisions.
 void measure_bfloat16(const Subject& subject) {
   if (const Status possible = check_precision(ProductPrecision::kBfloat16); !possible) {
     fmt::print(stderr, "bench_trainer: {}\n", possible.error().text());

@@ -1,4 +1,5 @@
-// bench/bench_twin.cpp - how fast virtual time passes, and what failures leave of a large job.
+// bench/bench_twin.cpp - how fast virtual time passes, and the share of a large job's time lost to
+// failures.
 //
 //   bench_twin [--traces DIR] [--only NAME] [--days N] [--policy NAME]
 //
@@ -27,7 +28,7 @@
 namespace orrery {
 namespace {
 
-/// Stops with the message of an error: a benchmark has nobody to hand it to.
+/// Ends the program with the message of an error.
 template <class T>
 T or_stop(Result<T> result) {
   if (!result) {
@@ -66,14 +67,14 @@ struct Timed {
   double seconds = 0;
 };
 
-/// What a run is given beside its cluster and jobs.
+/// Parameters of a run beside its cluster and jobs.
 struct Terms {
   std::string policy;
   std::string rules = "orrery";
   std::optional<FailureSpec> failures;
   std::uint32_t spares = 0;
   WorldTiming timing = {};
-  std::optional<Duration> span;  ///< played of the trace; none: to its end
+  std::optional<Duration> span;  ///< span of the trace to simulate; none: to its end
   std::function<void(Instant, const Simulation&)> progress;
 };
 
@@ -291,7 +292,8 @@ void bench_large_job(Bench& bench) {
     inputs.step = Seconds{5};
     return 1 - or_stop(goodput_of(inputs)).effective;
   };
-  // Without spares a node that nobody kept ready stands in; those it keeps count as it does.
+  // Without spares, a node that was not kept ready stands in; the nodes that the job keeps count as
+  // such nodes too.
   print_figure({"twin", "16,384 accelerators, cold restarts: share of time lost",
                 lost_share(bench, {.warm_restart = Duration::max()}, 0), "", 0.05, "closed form",
                 closed(Duration::seconds(300))});

@@ -86,7 +86,7 @@ void print_errors(const std::map<std::string, std::vector<double>>& errors) {
   }
 }
 
-/// A case and what was predicted for it.
+/// A case and its prediction.
 struct Prediction {
   const TrainingCase* one = nullptr;
   Breakdown terms;
@@ -174,13 +174,13 @@ Status write_file(const std::string& path, const Calibration& calibration,
   return environment_error(path + ": writing failed");
 }
 
-/// The part of the rows a case belongs to, that is left out together.
+/// The part of the rows that a case is left out with.
 std::string part_of(const TrainingCase& one, const std::string& leave) {
   return leave == "source" ? one.measured->source : fmt::to_string(one.measured->fold);
 }
 
-/// Fits from the priors once for each part without it; every row's prediction by the fit that did
-/// not see it.
+/// Fits from the priors once for each part, without it; returns every row's prediction by the fit
+/// that did not see it.
 std::vector<Prediction> cross_validate(const Calibration& start, const TrainingCases& cases,
                                        const std::string& leave) {
   std::set<std::string> parts;

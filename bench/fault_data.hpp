@@ -46,7 +46,7 @@ inline std::optional<Instant> instant_of(std::string text) {
   return read ? std::optional(*read) : std::nullopt;
 }
 
-/// What a class of the InfiniteHBD record is here.
+/// The fault kind for a class of the InfiniteHBD record.
 inline FaultKind kind_of_class(std::string_view level, std::string_view name) {
   if (level == "Software Failure") return FaultKind::kSoftware;
   if (name == "GPU") return FaultKind::kAccelerator;
@@ -87,7 +87,7 @@ inline std::optional<FaultRecord> read_infinitehbd(const std::string& folder) {
   return record;
 }
 
-/// A double-bit error is of the memory, off the bus of the accelerator. The length is such that
+/// A double-bit error is a memory fault, off the bus an accelerator fault. The length is such that
 /// 18,688 GPUs have the hours that the rows sum to.
 inline std::optional<FaultRecord> read_titan(const std::string& folder) {
   std::vector<std::pair<ObservedFault, FaultKind>> faults;

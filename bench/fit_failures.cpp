@@ -1,6 +1,6 @@
 // bench/fit_failures.cpp - fits the catalog's measured fault models to public records of failures
-// and holds what the model draws beside them. Usage: fit_failures FOLDER, with FOLDER/failures as
-// in bench/fault_data.hpp.
+// and compares the draws of the model with them. Usage: fit_failures FOLDER, with FOLDER/failures
+// as in bench/fault_data.hpp.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -66,7 +66,7 @@ FailureSpec fit(const FaultRecord& record) {
   const std::vector<ObservedFault> alone = without_simultaneous(firsts);
   spec.bursts = {fit_simultaneous(firsts), fit_waves({alone, seen.units, seen.length})};
   for (BurstModel& burst : spec.bursts) burst.scope = BurstScope::kHall;
-  // What the one takes the other cannot.
+  // The shares of both kinds of bursts sum to at most 1.
   spec.bursts[1].share = std::min(spec.bursts[1].share, 1 - spec.bursts[0].share);
   spec.repair = fit_repair(seen);
   for (const auto& each : enum_words(FaultKind{})) {
@@ -78,7 +78,7 @@ FailureSpec fit(const FaultRecord& record) {
   return spec;
 }
 
-// What the model draws in `length`, as it would be recorded: a fault begins where it is known.
+// The model's draws in `length`, as they would be recorded: a fault begins where it is known.
 FaultRecord drawn(const Topology& topology, const FailureSpec& spec, std::uint64_t seed) {
   FaultRecord record{.units = topology.node_count(), .length = Duration::hours(24) * 348};
   FailureModel model = must(FailureModel::make(topology, spec, {.seed = seed}));
@@ -93,7 +93,7 @@ FaultRecord drawn(const Topology& topology, const FailureSpec& spec, std::uint64
   return record;
 }
 
-/// The mean over seeds of what the model's faults measure.
+/// The mean over seeds of the statistics of the model's faults.
 FaultStatistics measure_drawn(const Topology& topology, const FailureSpec& spec) {
   constexpr int kSeeds = 40;
   FaultStatistics mean{.dispersion_1 = 0, .dispersion_14 = 0};

@@ -15,7 +15,7 @@ namespace orrery {
 
 class LiveCluster {
  public:
-  /// Nodes with so many emulated accelerators each.
+  /// Starts nodes with this many emulated accelerators each.
   LiveCluster(int nodes, int accelerators) {
     std::filesystem::create_directories("build/bench");
     std::string name = "build/bench/live-XXXXXX";
@@ -30,7 +30,7 @@ class LiveCluster {
   LiveCluster(const LiveCluster&) = delete;
   LiveCluster& operator=(const LiveCluster&) = delete;
 
-  /// A verb of the command line; the end of the program where it fails.
+  /// Runs a verb of the command line; ends the program if it fails.
   void run(const std::string& verb) const {
     if (command(verb) == 0) return;
     fmt::print(stderr, "bench_live: `orrery {}` failed\n", verb);
@@ -47,7 +47,7 @@ class LiveCluster {
   }
   [[nodiscard]] const std::string& path() const { return directory_; }
   [[nodiscard]] pid_t controller() const { return pid_in(directory_ + "/orreryd.pid"); }
-  /// Of the controller, the agents, and of keepers and ranks that have ended; seconds.
+  /// CPU seconds of the controller, the agents, and of keepers and ranks that have ended.
   [[nodiscard]] double cpu_seconds() const {
     double seconds = cpu_seconds_of(directory_ + "/orreryd.pid");
     for (const auto& node : std::filesystem::directory_iterator(directory_ + "/nodes")) {
@@ -70,7 +70,7 @@ class LiveCluster {
     std::ifstream(file) >> pid;
     return pid;
   }
-  /// With its children that have ended, and theirs.
+  /// CPU seconds of a process with its ended children, and theirs.
   [[nodiscard]] static double cpu_seconds_of(const std::string& pid_file) {
     std::ifstream text(fmt::format("/proc/{}/stat", pid_in(pid_file)));
     std::string word;

@@ -18,7 +18,7 @@
 namespace orrery {
 
 inline constexpr int kLoadClients = 64;
-/// Under which a call of a user is to be quick.
+/// Load under which a user's call has to be quick.
 inline constexpr double kLoadPerSecond = 2'000;
 
 template <class Response>
@@ -30,7 +30,7 @@ Response call_or_exit(Client& client, const char* method,
   std::exit(1);
 }
 
-/// Jobs that do nothing, on so many accelerators each: one, or an array of them.
+/// Jobs that do nothing, on this many accelerators each: one, or an array of them.
 struct LoadJob {
   std::uint32_t accelerators = 8;
   int count = 1;
@@ -55,14 +55,14 @@ struct LoadResult {
   double read_p99_ms = 0;
 };
 
-/// What the 64 clients submit together.
+/// The joint submissions of the 64 clients.
 struct Load {
   std::string name;  ///< of their requests, which no other load of the cluster has
   int submissions = 0;
   double per_second = std::numeric_limits<double>::infinity();  ///< at most so many
 };
 
-/// 64 clients that submit, and one that lists 100 jobs again and again.
+/// 64 clients that submit, and one that lists 100 jobs repeatedly.
 template <class MakeClient>
 LoadResult submit_together(const MakeClient& make_client, const Load& load) {
   std::atomic<int> next = 0;

@@ -60,7 +60,7 @@ inline std::vector<MeasuredRow> measured_rows_of(const std::string& text) {
   return rows;
 }
 
-/// The same from a file.
+/// Reads measured rows from a file.
 inline std::vector<MeasuredRow> read_measured_rows(const std::string& path) {
   std::ifstream file(path);
   return measured_rows_of(std::string(std::istreambuf_iterator<char>(file), {}));

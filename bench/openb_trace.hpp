@@ -27,7 +27,7 @@ struct OpenbTrace {
   std::int64_t capacity = 0;  ///< thousandths of a device
 };
 
-/// What gzip unpacks; "" where the file cannot be read.
+/// Unpacks a gzip file; "" where it cannot be read.
 inline std::string gzip_text(const std::string& path) {
   std::string text;
   std::FILE* pipe = popen(("gzip -dc '" + path + "' 2>/dev/null").c_str(), "r");
@@ -40,7 +40,7 @@ inline std::string gzip_text(const std::string& path) {
   return text;
 }
 
-/// Rows of cells below the header; nothing where the file cannot be read.
+/// Rows of cells below the header; empty where the file cannot be read.
 inline std::vector<std::vector<std::string>> gzip_csv(const std::string& path) {
   std::vector<std::vector<std::string>> rows;
   const std::string text = gzip_text(path);
@@ -55,7 +55,7 @@ inline std::vector<std::vector<std::string>> gzip_csv(const std::string& path) {
   return rows;
 }
 
-/// Nothing where either file is missing. No pod of this list asks for a type of GPU.
+/// Reads the trace; none where a file is missing. No pod of this list asks for a type of GPU.
 inline std::optional<OpenbTrace> read_openb(const std::string& folder) {
   OpenbTrace trace;
   for (const auto& row : gzip_csv(folder + "/cluster/openb_pod_list_default.csv.gz")) {
@@ -89,8 +89,8 @@ inline std::int64_t thousandths_of(const ShareRequest& pod) {
   return static_cast<std::int64_t>(pod.devices) * pod.thousandths;
 }
 
-/// Every pod of the trace once, shuffled, then pods drawn with replacement until the next would
-/// pass 130 % of the capacity: how the authors' program makes its arrivals.
+/// Returns every pod of the trace once, shuffled, then pods drawn with replacement until the next
+/// would pass 130 % of the capacity, as in the authors' program.
 inline std::vector<ShareRequest> draw_arrivals(const OpenbTrace& trace, std::uint64_t seed) {
   std::vector<ShareRequest> arrivals = trace.pods;
   shuffle(arrivals, Rng::stream(seed, "openb order"));
@@ -105,14 +105,14 @@ inline std::vector<ShareRequest> draw_arrivals(const OpenbTrace& trace, std::uin
   }
 }
 
-/// A workload made of the trace's: pods more or less often, or changed.
+/// A variant of the trace's workload: pods more or less often, or changed.
 struct OpenbMix {
   std::string_view name;
   double (*weight)(const ShareRequest& pod);
   ShareRequest (*change)(ShareRequest pod, Rng& rng);
 };
 
-/// As many pods as ask for the GPUs the trace's pods ask for, drawn by the weights of the mix.
+/// Draws pods by the weights of the mix until they ask for as many GPUs as the trace's pods.
 inline OpenbTrace mixed(OpenbTrace trace, const OpenbMix& mix) {
   double weight_max = 0;
   std::int64_t asked = 0;

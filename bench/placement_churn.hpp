@@ -1,10 +1,10 @@
-// bench/placement_churn.hpp - gangs that come and go on a fleet by one rule of choosing nodes, and
-// what becomes of the fleet and of their speed.
+// bench/placement_churn.hpp - churn of gangs on a fleet under one rule of choosing nodes, and its
+// effect on the fleet and on their speed.
 //
-// Everybody meets the same arrivals: sizes and lifetimes are drawn before a place is sought. A gang
-// that does not fit is lost. The network: leaves carry everything; what leaves a pod shares a part
-// of it, evenly among all nodes of gangs that span pods, all sending at once. Pure in the seed; one
-// thread.
+// All rules meet the same arrivals: sizes and lifetimes are drawn before a place is sought. A gang
+// that does not fit is lost. The network: leaves carry everything; traffic that leaves a pod shares
+// a part of it, evenly among all nodes of gangs that span pods, all sending at once. Pure in the
+// seed; one thread.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct ChurnShape {
   std::uint64_t seed = 1;
 };
 
-/// Of gangs of one size: means over the looks.
+/// Figures of gangs of one size: means over the looks.
 struct GangQuality {
   double gangs = 0;
   double racks = 0;

@@ -38,7 +38,7 @@ class SlurmPeer {
   SlurmPeer(const SlurmPeer&) = delete;
   SlurmPeer& operator=(const SlurmPeer&) = delete;
 
-  /// What this machine lacks for it; empty: nothing.
+  /// What this machine lacks to run it; empty: nothing.
   [[nodiscard]] static std::string missing(const std::string& tools) {
     for (const char* file : {"slurm_emu.py", "slurm_alloc.c"}) {
       if (!std::filesystem::exists(tools + "/" + file)) return fmt::format("{}/{}", tools, file);
@@ -51,14 +51,14 @@ class SlurmPeer {
     }
     return "";
   }
-  /// Its version and what it is told of scheduling.
+  /// Its version and its scheduling parameters.
   [[nodiscard]] static std::string description() {
     std::string version = output("slurmctld -V").value_or("Slurm");
     while (version.ends_with('\n')) version.pop_back();
     return fmt::format("{}, sched/backfill, {}", version, kScheduler);
   }
 
-  /// Seconds a submission of jobs that are held, so many at once.
+  /// Seconds for each submission of held jobs, with this many clients at once.
   [[nodiscard]] double submit_held(int jobs, int clients) const {
     const std::string said = need(fmt::format("{} held real {} 1 1 {}", submitter_, jobs, clients));
     need("scancel --partition=real");
@@ -66,7 +66,8 @@ class SlurmPeer {
     if (said.find(" failed 0 ") == said.npos || at == said.npos) fail("submissions: " + said);
     return 1 / std::strtod(said.c_str() + at + 5, nullptr);
   }
-  /// Seconds a job of one accelerator that does nothing, from the first submission to the last end.
+  /// Seconds for each job of one accelerator that does nothing, from the first submission to the
+  /// last end.
   [[nodiscard]] double turn_over(int jobs, int clients) const {
     const double seconds = seconds_of([&] {
       need(fmt::format("{} batch real {} 1 1 {}", submitter_, jobs, clients));
@@ -76,7 +77,7 @@ class SlurmPeer {
   }
 
  private:
-  /// As 22.05 needs them to start more than a few jobs a second.
+  /// Parameters that 22.05 needs to start more than a few jobs a second.
   static constexpr const char* kScheduler =
       "defer,sched_interval=1,sched_min_interval=10000,batch_sched_delay=0,bf_interval=30,"
       "default_queue_depth=10000";
@@ -85,7 +86,7 @@ class SlurmPeer {
     fmt::print(stderr, "bench_live: Slurm: {}\n", what);
     std::exit(1);
   }
-  /// What a command prints; none: it failed.
+  /// The output of a command; none: it failed.
   [[nodiscard]] static std::optional<std::string> output(const std::string& command) {
     std::FILE* pipe = ::popen(command.c_str(), "r");
     if (pipe == nullptr) return std::nullopt;
@@ -103,7 +104,7 @@ class SlurmPeer {
     if (!said) fail(command);
     return *said;
   }
-  /// Until a command succeeds; fails after five minutes.
+  /// Waits until a command succeeds; fails after five minutes.
   void await(const std::string& condition) const {
     need(fmt::format("for try in $(seq 3000); do {} && exit; sleep 0.1; done; exit 1", condition));
   }

@@ -114,8 +114,8 @@ inline void reset_to_priors(Calibration& calibration) {
   }
 }
 
-/// Rows of one source err together, so many of them say less than as many sources of one: a row
-/// weighs with the fourth root of how many its source has. The mean is 1.
+/// Errors of rows of one source correlate, so such rows carry less information than as many sources
+/// of one: a row weighs with the fourth root of the number of rows of its source. The mean is 1.
 inline std::vector<double> source_weights(const std::vector<const TrainingCase*>& cases) {
   std::map<std::string, double> rows;
   for (const TrainingCase* one : cases) ++rows[one->measured->source];

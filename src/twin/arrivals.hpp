@@ -1,8 +1,9 @@
 // twin/arrivals.hpp - nodes that are ordered and not there yet: delivered after a lead time, over a
 // while, or never.
 //
-// Control knows such nodes from the begin as drained ones, so that what asks for them waits and is
-// not refused; the world lets nothing happen to them before. Values; a pure function of its inputs.
+// Control knows such nodes from the begin as drained ones, so that requests for them wait and are
+// not refused; the world lets nothing happen to them before delivery. Values; a pure function of
+// its inputs.
 #pragma once
 
 #include <span>
@@ -20,12 +21,12 @@ struct Delivery {
   Duration over;   ///< from the first to the last
 };
 
-/// By node, when it is there; of two deliveries of a type the later one holds. O(nodes x
+/// The time at which each node is there; of two deliveries of a type the later one holds. O(nodes x
 /// deliveries).
 [[nodiscard]] std::vector<Instant> arrivals_of(const Topology& topology,
                                                std::span<const Delivery> deliveries, Instant begin);
 
-/// What tells control of them, by time. Empty: all nodes are there.
+/// The commands that report deliveries to control, by time. Empty: all nodes are there.
 [[nodiscard]] std::vector<Input> arrival_commands(std::span<const Instant> arrivals, Instant begin);
 
 }  // namespace orrery

@@ -1,9 +1,9 @@
 // twin/attempt_log.hpp - when and where each attempt of a simulation ran, for the charts of a
 // report.
 //
-// Looks on at the events of a run. A span is one placement of one job: from its start, or from a
-// change of its devices, until its devices are back or it is placed anew. Places are rows: nodes
-// where the fleet has at most kNodeRows of them, else racks.
+// Observes the events of a run. A span is one placement of one job: from its start, or from a
+// change of its devices, until its devices are released or it is placed anew. Rows are nodes where
+// the fleet has at most kNodeRows of them, else racks.
 // Cost: O(nodes of the job) a start. Memory: 72 bytes a span and 16 bytes a row of it.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace orrery {
 struct JobPlace {
   NodeId first;
   std::uint32_t nodes = 0;
-  std::uint32_t devices = 0;  ///< shared ones count whole
+  std::uint32_t devices = 0;  ///< shared devices count whole
 };
 
 /// Precondition: a gang with a rank.
@@ -35,18 +35,19 @@ struct JobPlace {
 /// Part of a span on one row.
 struct RowPart {
   std::uint32_t row = 0;
-  double devices = 0;  ///< of shared ones the share
+  double devices = 0;  ///< shared devices count by their share
 };
 
 struct AttemptSpan {
   JobId job;
   Instant from;
-  Instant to = Instant::max();  ///< max: it runs yet
+  Instant to = Instant::max();  ///< max: it still runs
   JobPlace place;
-  double devices = 0;  ///< with those that an exclusive gang keeps idle; of shared ones the share
+  double devices = 0;  ///< including those that an exclusive gang keeps idle; shared devices count
+                       ///< by their share
   std::uint32_t parts_begin = 0;
   std::uint32_t parts_end = 0;
-  bool resized = false;  ///< it ended because the job went on with other devices
+  bool resized = false;  ///< the span ended because the job continued on other devices
   StopReason reason = StopReason::kFinished;
   JobId in_favour_of;
 };
@@ -69,12 +70,12 @@ class AttemptLog {
 
   void look(Instant at, std::span<const Event> events);
 
-  /// By start.
+  /// Sorted by start.
   [[nodiscard]] std::span<const AttemptSpan> spans() const { return spans_; }
   [[nodiscard]] std::span<const RowPart> parts(const AttemptSpan& span) const {
     return std::span(parts_).subspan(span.parts_begin, span.parts_end - span.parts_begin);
   }
-  /// By row; devices of all types.
+  /// The rows with their devices of all types, by row.
   [[nodiscard]] const std::vector<GanttRow>& rows() const { return rows_; }
   /// The attempts with the most work as at most kBarsMax bars, on at most kNodeRows rows: nodes,
   /// racks, pods or larger places. Groups beyond the first kGroupsMax, by work, are one. O(n log n)
@@ -118,7 +119,7 @@ class AttemptLog {
   std::vector<GanttRow> rows_;
   std::vector<AttemptSpan> spans_;
   std::vector<RowPart> parts_;
-  std::vector<std::uint32_t> open_;  ///< by job: its span that runs, or kNone
+  std::vector<std::uint32_t> open_;  ///< by job: its running span, or kNone
 };
 
 }  // namespace orrery

@@ -9,7 +9,7 @@ namespace {
 
 Instant hour(std::int64_t h) { return Instant() + Duration::hours(h); }
 
-/// Whole nodes of 8 from `first` on.
+/// A gang on whole nodes of 8, starting at node `first`.
 std::vector<PlacedGang> on_nodes(std::uint32_t first, std::uint32_t count) {
   PlacedGang gang;
   for (std::uint32_t n = 0; n < count; ++n) {

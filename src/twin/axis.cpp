@@ -104,7 +104,7 @@ double step_of(AxisUnit unit, double span, std::size_t ticks_max) {
 ValueRange widened(const Axis& axis, ValueRange range) {
   if (axis.scale == AxisScale::kLog) {
     range.max = std::max(range.max, 1e-6);
-    // Nine decades are all that an eye can part.
+    // A logarithmic axis covers at most nine decades; more cannot be told apart.
     range.min = std::max(range.min, range.max * 1e-9);
     if (range.max < range.min * 1.01) return {range.min / 2, range.max * 2};
     return range;

@@ -41,7 +41,7 @@ struct ValueRange {
   friend bool operator==(const ValueRange&, const ValueRange&) = default;
 };
 
-/// Of what is finite; nothing when nothing is.
+/// The range of the finite values; none where there are none.
 [[nodiscard]] std::optional<ValueRange> range_of(std::span<const double> values);
 [[nodiscard]] std::optional<ValueRange> joined(std::optional<ValueRange> a,
                                                std::optional<ValueRange> b);
@@ -72,7 +72,7 @@ class FittedAxis {
   [[nodiscard]] const Axis& axis() const { return axis_; }
   /// Ascending, inside the range, at most about ticks_max.
   [[nodiscard]] const std::vector<AxisTick>& ticks() const { return ticks_; }
-  /// With the unit, when the labels do not bear it: "power (MW)".
+  /// The title, with the unit where the labels do not carry it: "power (MW)".
   [[nodiscard]] const std::string& title() const { return title_; }
 
  private:

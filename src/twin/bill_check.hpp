@@ -1,8 +1,8 @@
 // twin/bill_check.hpp - compares what jobs were expected to be billed when they started with what
 // they were billed.
 //
-// Looks on at a simulation; changes nothing. Attempts that end before their work does, on other
-// devices or at another clock are not compared: their start was not what was carried out. Cost: a
+// Observes a simulation and changes nothing. Attempts that end before their work does, run on other
+// devices or at another clock are not compared: they did not run as they were started. Cost: a
 // price for each start.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-/// One term of a bill: what was expected, and what came.
+/// One term of a bill: expected and billed.
 struct BilledTerm {
   double expected = 0;
   double billed = 0;
@@ -36,7 +36,7 @@ struct BilledAttempt {
   BilledTerm joules;
   BilledTerm co2_grams;
 
-  /// The greatest of its terms'.
+  /// The greatest error of its terms.
   [[nodiscard]] double error() const;
 };
 
@@ -44,7 +44,7 @@ struct BilledAttempt {
 struct BillFigures {
   std::uint64_t compared = 0;
   std::uint64_t not_compared = 0;  ///< ended early, resized, slowed down or still running
-  double within = 0;               ///< part of the compared whose greatest error is at most 5 %
+  double within = 0;               ///< share of the compared whose greatest error is at most 5 %
   double error_p50 = 0;            ///< of the greatest errors
   double error_p95 = 0;
 };
@@ -57,13 +57,13 @@ class BillCheck {
   /// `each` gets every attempt that is compared; it may be empty.
   explicit BillCheck(Observer each) : each_(std::move(each)) {}
 
-  /// After the events were applied.
+  /// Must be called after the events were applied.
   void note(Instant now, std::span<const Event> events, const State& state);
 
   [[nodiscard]] BillFigures figures() const;
 
  private:
-  /// What earlier attempts of a job came to.
+  /// What earlier attempts of a job were billed.
   struct Before {
     JobUsage usage;
     SiteSet data_at = 0;

@@ -120,7 +120,7 @@ TEST_F(BillCheckTest, WhatAStartIsExpectedToCostIsWhatIsBilled) {
   EXPECT_GT(electricity, 0);
 }
 
-// By the default weights hire, electricity and carbon are counted once.
+// By the default weights, hire, electricity and carbon count once.
 TEST_F(BillCheckTest, ThePriceOfAStartHasTheTermsOfItsBill) {
   std::uint64_t priced = 0;
   SimulationHooks hooks;
@@ -156,7 +156,7 @@ TEST_F(BillCheckTest, ThePriceOfAStartHasTheTermsOfItsBill) {
   EXPECT_GE(priced, 20U);
 }
 
-// A plan tells what devices draw, whether the policy asked for it or not.
+// The plan determines what devices draw, whether the policy asked for it or not.
 TEST_F(BillCheckTest, EnergyDoesNotDependOnHowAPlaceIsChosen) {
   const std::string job = R"(apiVersion: orrery/v1
 kind: Trace

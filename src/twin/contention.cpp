@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-/// Of a rate; finer differences are not worth the events.
+/// Relative tolerance of rates; finer differences are not worth the events.
 constexpr double kTolerance = 1e-3;
 
 double nodes_of(const RunningJob& job) {
@@ -131,7 +131,7 @@ std::optional<TransferRequest> Contention::request_of(MoveKind kind, const Runni
                                                       const State& state) const {
   TransferRequest request{
       .bytes = copy_of(job, state), .nodes = nodes_of(job), .site = site_of(job)};
-  // Who is loaded was saved before: in all cases where copies can be written.
+  // A state to load was saved before, so copies can be written in all these cases.
   const std::optional<StorageId> system = home(request.site);
   if (!system || request.bytes.value() <= 0) return std::nullopt;
   if (kind == MoveKind::kLoad) request.from = system;

@@ -61,7 +61,7 @@ class ContentionTest : public testing::Test {
              std::to_string(job.devices) + ", steps: 1000}}]}}\n";
   }
 
-  /// What is left of the bandwidth of the links above the first leaf.
+  /// Sets the share of bandwidth left of the links above the first leaf, for a while.
   void weaken_uplinks(double left, Duration from, Duration lasts) {
     const FabricInstance& fabric = cluster_->topology().fabrics().front();
     for (std::uint32_t port = 0; port < fabric.graph.ports_per_node(); ++port) {
@@ -121,8 +121,8 @@ TEST_F(ContentionTest, gangs_that_meet_on_an_uplink_slow_each_other_and_one_unde
   EXPECT_NEAR(end_of(run, 2), end_of(play(), 0), 1e-3);
 }
 
-// Its steps take as long as those of a gang that starts on weak links, for as long as these are
-// weak.
+// While links are weak, the steps of a running gang take as long as those of a gang that starts on
+// weak links.
 TEST_F(ContentionTest, a_gang_that_runs_is_slowed_by_links_that_weaken_as_one_that_starts_is) {
   stand_on(lab_with_storage(4));
   add({.name = "across", .devices = 48});

@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::string_view kDefaultFailures = "llama3";
 constexpr double kSecondsOfYear = 8760 * 3600.0;
-/// Cuts of a fleet until it is inside its limits; each lands just below what was too much.
+/// Most cuts of a fleet until it is inside its limits; each cut ends just below the exceeded limit.
 constexpr int kCutsMax = 24;
 constexpr double kBelow = 0.999;
 
-/// Nodes that so many equal jobs take; small ones share a node.
+/// Nodes that this many equal jobs take; small ones share a node.
 std::uint32_t nodes_of(const WorkRate& rate, const DesignCandidate& candidate, std::uint32_t jobs) {
   const auto each = static_cast<std::uint32_t>(candidate.node->accelerators_per_node);
   if (rate.accelerators >= each) return jobs * ((rate.accelerators + each - 1) / each);
@@ -40,13 +40,13 @@ struct Draft {
   DesignedSite site;
 };
 
-/// One option made real.
+/// Builds and sizes the fleet of one option.
 class Sizer {
  public:
   Sizer(const DesignFacts& facts, const Design& design, const DesignOption& option)
       : facts_(facts), design_(design), spec_(*design.spec), option_(option) {}
 
-  /// Errors: kInfeasible; `needs` then says what the least fleet takes.
+  /// Errors: kInfeasible; `needs` then holds what the least fleet takes.
   Result<Draft> size() {
     if (Status set = set_groups(); !set) return forward_error(set);
     Result<Draft> least = build(least_nodes());
@@ -149,7 +149,8 @@ class Sizer {
     return draft;
   }
 
-  /// One job of each, then again and again one of the work that is furthest behind its share.
+  /// Deals nodes: one job of each work, then repeatedly one of the work that is furthest behind its
+  /// share.
   void deal(Draft& draft) const {
     std::vector<std::uint32_t> left(draft.groups.size(), 0);
     for (std::size_t g = 0; g < left.size(); ++g) {
@@ -238,7 +239,7 @@ class Sizer {
     return text;
   }
 
-  /// From what the programme says down to what the built fleet allows.
+  /// Shrinks the fleet from the solution of the programme to what the built fleet allows.
   Result<Draft> grow() const {
     double work = option_.work;
     Result<Draft> draft = build(nodes_for(work));
@@ -254,7 +255,7 @@ class Sizer {
     return draft;
   }
 
-  /// The limits written into the spec, the goodput of every job.
+  /// Writes the limits into the spec and computes the goodput of every job.
   Result<Draft> finish(Draft draft) const {
     Result<DesignedSite> site = build_site(facts_, {spec_, draft.groups, draft.storage});
     if (!site) return forward_error(site);
@@ -273,7 +274,7 @@ class Sizer {
     return draft;
   }
 
-  /// Nothing to save or to lose: a service stands until it is up again.
+  /// A service saves nothing and loses nothing: it only stands until it is up again.
   [[nodiscard]] Result<JobGoodput> served(const TrainedJob& job, Seconds detect) const {
     Result<Seconds> restart =
         restart_time(facts_.catalog, facts_.calibration, job.accelerators, RestartKind::kCold);
@@ -416,7 +417,7 @@ class Designer {
     DesignUse& use = design_.predicted;
     const double all = design_.accelerators();
     for (const DesignedWork& work : design_.works) {
-      // Nodes beyond the spares are missed where they stand.
+      // Nodes missing beyond the spares reduce the works of their group.
       const DesignGroup& group = design_.groups[work.group];
       const double there = 1 - std::min(1.0, group.missing / group.nodes);
       const double part = work.accelerators() / all * there;

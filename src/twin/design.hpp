@@ -1,9 +1,9 @@
 // twin/design.hpp - from power, money and a mix of work to a fleet: what to buy, how many, with
 // which storage and spares, and what it will achieve.
 //
-// Every candidate is asked for its rate at each work (a plan search each); a fleet of one type, or
-// of two with the works divided between them, is then the solution of a linear programme whose only
-// limits are power and money. The best is sized exactly: built by the fleet builder, with network,
+// Every candidate gets a rate at each work (a plan search each). A fleet of one type, or of two
+// with the works divided between them, is then the solution of a linear programme whose only limits
+// are power and money. The best is sized exactly: built by the fleet builder, with network,
 // storage, spares and cooling, and cut until it is inside its limits.
 // Values that point into the catalog and the spec, which must outlive them. Pure and deterministic.
 #pragma once
@@ -24,7 +24,7 @@ inline std::array<EnumWord<DesignLimit>, 2> enum_words(DesignLimit) {
   return {{{"power", DesignLimit::kPower}, {"money", DesignLimit::kMoney}}};
 }
 
-/// A fleet that could be, by rates, ratings and prices alone: no network, storage or spares yet.
+/// A possible fleet, by rates, ratings and prices alone: no network, storage or spares yet.
 struct DesignOption {
   std::vector<std::size_t> candidate_of;  ///< by work
   double work = 0;   ///< in accelerators of the reference, while the mix is kept
@@ -33,7 +33,7 @@ struct DesignOption {
   std::optional<Dollars> cost;
   DesignLimit limit = DesignLimit::kPower;
   std::string label;  ///< "nvidia-h100-sxm5-80g"
-  std::string why;    ///< it was not chosen
+  std::string why;    ///< reason why it was not chosen
 };
 
 /// Parts of the time of all accelerators; they sum to 1.
@@ -56,14 +56,14 @@ void describe(Visitor& visitor, Self& u) {
   visitor.required("unused", u.unused);
 }
 
-/// What becomes of one work on the fleet.
+/// The result of one work on the fleet.
 struct DesignedWork {
   const DesignWork* asked = nullptr;
   std::size_t group = 0;
   WorkRate rate;
   std::uint32_t jobs = 0;  ///< at a time
   JobGoodput goodput;      ///< of one
-  double tokens = 0;       ///< a second, of all jobs, faults and checkpoints taken off
+  double tokens = 0;       ///< a second, of all jobs, net of faults and checkpoints
 
   [[nodiscard]] double accelerators() const { return double{1} * jobs * rate.accelerators; }
 };
@@ -87,19 +87,19 @@ struct Design {
   std::vector<BillRow> bill;
   DesignUse predicted;
   const FailureSpec* failures = nullptr;
-  std::string reference;  ///< candidate in whose accelerators work is counted
+  std::string reference;  ///< candidate in whose accelerators work is measured
   std::optional<Dollars> energy_per_year;
   std::optional<Dollars> useful_hour;  ///< of one accelerator, purchase and electricity
 
   [[nodiscard]] double accelerators() const;
 };
 
-/// Told of each candidate before its plans are searched.
+/// Called with each candidate before its plans are searched.
 using DesignProgress = std::function<void(const DesignCandidate&)>;
 
-/// Errors: kInput with file:line:column, names nobody knows among them; kInfeasible: no candidate
-/// does all the work, with each one's reason; the limits hold no fleet with one job of each work,
-/// with the smallest change that does.
+/// Errors: kInput with file:line:column, unknown names among them; kInfeasible: no candidate does
+/// all the work, with each one's reason; the limits hold no fleet with one job of each work, with
+/// the smallest change that does.
 [[nodiscard]] Result<Design> design_fleet(const DesignFacts& facts, const DesignSpec& spec,
                                           const DesignProgress& progress);
 

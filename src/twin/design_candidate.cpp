@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-/// As resolve_work takes it: one role of one gang.
+/// The role that resolve_work takes: one role of one gang.
 RoleSpec role_of(const DesignWork& work) {
   RoleSpec role;
   role.accelerators = work.accelerators;
@@ -58,7 +58,7 @@ MaybeRate training_rate(const DesignFacts& facts, const DesignCandidate& candida
       .layout = fmt::format("{}, {}", word_of(training.precision.format), print_layout(best.plan))};
 }
 
-/// Instances fill whole nodes, as a service shares its nodes with nobody.
+/// Instances fill whole nodes, as a service shares its nodes with no other job.
 std::uint32_t service_accelerators(double instance, const DesignCandidate& candidate,
                                    const DesignWork& work) {
   const double each = candidate.node_accelerators();
@@ -112,7 +112,7 @@ class CandidateFinder {
     }
     if (spec_.candidates.empty()) {
       for (const Accelerator& type : facts_.catalog.all<Accelerator>()) {
-        // What lacks a figure is no candidate unless somebody names it.
+        // A type that lacks a figure is no candidate unless the spec names it.
         (void)add(type, {});
       }
     }

@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// How a type does one work.
+/// How fast a type does one work.
 struct WorkRate {
   std::uint32_t accelerators = 1;  ///< of one job
   double tokens = 0;               ///< a second and accelerator; of a service those generated
@@ -49,14 +49,14 @@ struct DesignFacts {
   [[nodiscard]] PlannerFacts planner() const { return {catalog, calibration}; }
 };
 
-/// Those the spec names, else every type whose node has a rated power and, where there is a budget,
-/// a purchase price; without those it excludes. Errors: unknown names, with their position; no
-/// candidate; a named one without the figures, saying which.
+/// Returns the candidates that the spec names, else every type whose node has a rated power and,
+/// where there is a budget, a purchase price; without those it excludes. Errors: unknown names,
+/// with their position; no candidate; a named one without the figures, naming them.
 [[nodiscard]] Result<std::vector<DesignCandidate>> design_candidates(const DesignFacts& facts,
                                                                      const DesignSpec& spec);
 
-/// The best plan of one job of the work on such nodes. Errors: kInput, what the user can get wrong
-/// in the work; else why there is no plan, with the smallest changes that help.
+/// Finds the best plan of one job of the work on such nodes. Errors: kInput for user errors in the
+/// work; else why there is no plan, with the smallest changes that help.
 [[nodiscard]] MaybeRate rate_of(const DesignFacts& facts, const DesignCandidate& candidate,
                                 const DesignWork& work);
 

@@ -16,13 +16,13 @@ namespace {
 
 constexpr int kDraws = 1 << 15;
 constexpr double kCheckpointsKept = 10;
-/// Above so many broken nodes their number is as good as normal; e to the power of minus more than
-/// that vanishes.
+/// Above this mean the number of broken nodes is treated as normal, as e to the power of minus the
+/// mean would vanish.
 constexpr double kMeanMax = 500;
 constexpr double kDeviations = 3;
 constexpr double kMillionHours = 1e6 * 3600;
 
-/// The system serves every node, over its own NICs, and says what sizing needs.
+/// Whether the system serves every node, over its own NICs, and publishes what sizing needs.
 bool suits_checkpoints(const StorageSystem& system) {
   return place_of(system) == StoragePlace::kShared && system.write && system.usable && system.power;
 }
@@ -39,7 +39,7 @@ std::uint32_t units_of(const StorageSystem& system, const Demand& demand) {
   return static_cast<std::uint32_t>(std::ceil(most * (1 - 1e-9)));
 }
 
-/// Of so many units as no NIC could fill.
+/// Rate that the NICs allow, with so many units that storage is no limit.
 Result<BytesPerSecond> nic_limit(const PlannerFacts& facts, const StorageSystem& system,
                                  const TrainedJob& job) {
   constexpr double kUnits = 1e6;
@@ -53,7 +53,7 @@ Result<Demand> demand_on(const PlannerFacts& facts, const StorageSystem& system,
   for (const TrainedJob& job : need.jobs) {
     Result<BytesPerSecond> limit = nic_limit(facts, system, job);
     if (!limit) return forward_error(limit);
-    // At sqrt(2 w M) a write of w takes the part sqrt(w / 2M) of the time.
+    // At the interval sqrt(2 w M) a write of w takes the share sqrt(w / 2M) of the time.
     const Seconds write = job.time_between_faults * (2 * kStallShare * kStallShare);
     demand.write = std::max(demand.write, std::min(job.checkpoint / write, *limit));
     demand.ingest += job.ingest * job.count;

@@ -2,7 +2,8 @@
 // often they come, what a job still achieves, how many spare nodes it takes, which storage its
 // checkpoints need.
 //
-// The same law of faults (twin/fault_law.hpp) that the twin draws from, by its means. Values, pure.
+// Uses the means of the same law of faults (twin/fault_law.hpp) that the twin draws from. Values,
+// pure.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +16,11 @@
 
 namespace orrery {
 
-/// Of one node, on the average.
+/// The mean faults of one node.
 struct NodeFaults {
-  double rate = 0;  ///< faults a second that stop its jobs, its part of the rack's included
-  Seconds detect;   ///< until one is noticed
-  Seconds out;      ///< for which one takes the node out of use, those that do not included
+  double rate = 0;  ///< faults a second that stop its jobs, including its part of the rack's
+  Seconds detect;   ///< mean time until a fault is noticed
+  Seconds out;      ///< mean time a fault takes the node out of use; faults that do not count as 0
 };
 
 struct RackOfNodes {
@@ -32,17 +33,17 @@ struct RackOfNodes {
 [[nodiscard]] Result<NodeFaults> node_faults(const Catalog& catalog, const FailureSpec& spec,
                                              const RackOfNodes& rack);
 
-/// Spare nodes, and what is short in spite of them.
+/// Spare nodes, and the nodes missing in spite of them.
 struct Spares {
   std::uint32_t nodes = 0;
-  double broken = 0;   ///< nodes out of use, on the average
+  double broken = 0;   ///< mean number of nodes out of use
   double missing = 0;  ///< of them, beyond the spares
 };
 
-/// As many spares as earn their keep: one more pays while the chance that it is needed is above
-/// 1 / job_nodes, as a job that misses a node stands whole. Nodes that are out are Poisson,
-/// whatever the distribution of repair times (M/G/infinity). Precondition: job_nodes >= 1, of the
-/// largest job.
+/// The number of spares that pay: one more pays while the chance that it is needed is above 1 /
+/// job_nodes, as a job that misses a node stands still as a whole. The nodes out of use are
+/// Poisson, whatever the distribution of repair times (M/G/infinity). Precondition: job_nodes >= 1,
+/// of the largest job.
 [[nodiscard]] Spares spares_for(const NodeFaults& faults, double nodes, double job_nodes);
 
 /// One job that trains, as storage and goodput see it.
@@ -68,23 +69,23 @@ struct StorageChoice {
 
 struct StorageNeed {
   std::vector<TrainedJob> jobs;
-  Bytes capacity;                         ///< beside checkpoints
-  const StorageSystem* wanted = nullptr;  ///< none: the one of the least power
+  Bytes capacity;                         ///< in addition to checkpoints
+  const StorageSystem* wanted = nullptr;  ///< none: choose the one of the least power
 };
 
-/// Parts of its time in which the largest job may stand for checkpoints.
+/// Share of its time for which checkpoints may stall the largest job.
 inline constexpr double kStallShare = 0.01;
 
-/// Enough units that no job stands for longer than that part at Young's interval (or no faster than
-/// its own NICs allow), that all read their data, and that ten checkpoints of each job fit.
-/// Errors: a system without a published write rate or capacity.
+/// Chooses enough units that no job stalls for longer than that share at Young's interval (or no
+/// faster than its own NICs allow), that all jobs read their data, and that ten checkpoints of each
+/// fit. Errors: a system without a published write rate or capacity.
 [[nodiscard]] Result<StorageChoice> storage_for(const PlannerFacts& facts, const StorageNeed& need);
 
-/// What a job does with its time. `job.time_between_faults` decides.
+/// How a job spends its time; `job.time_between_faults` decides.
 struct JobGoodput {
   Goodput parts;
   Seconds stall;    ///< of a checkpoint
-  Seconds restart;  ///< after a fault is known, reading included
+  Seconds restart;  ///< after a fault is known, including the reading of the state
 };
 
 /// Errors: infeasible, failures leave no time.

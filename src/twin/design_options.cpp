@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// Two types are two sets of spares, drivers and people: a little more work does not pay for it.
+/// Two types need two sets of spares, drivers and skills: a smaller gain does not pay for that.
 constexpr double kMixGain = 1.03;
 constexpr double kYearSeconds = 8760 * 3600.0;
 constexpr double kUsualElectricity = 0.07 / 3.6e6;  ///< dollars a joule, for the order alone
@@ -33,7 +33,7 @@ std::size_t reference_position(const Design& design) {
   return 0;
 }
 
-/// Of the work on the reference, or on the first candidate that does it.
+/// Tokens of the work on the reference, or on the first candidate that does it.
 double reference_tokens(const Design& design, std::size_t work) {
   if (const WorkRate* rate = rate_at(design, reference_position(design), work)) return rate->tokens;
   for (std::size_t c = 0; c < design.candidates.size(); ++c) {
@@ -46,7 +46,7 @@ class OptionMaker {
  public:
   explicit OptionMaker(const Design& design) : design_(design), spec_(*design.spec) {}
 
-  /// None: a type that cannot do its work.
+  /// Returns none if a type cannot do its work.
   std::optional<DesignOption> make(std::vector<std::size_t> candidate_of) const {
     for (std::size_t i = 0; i < candidate_of.size(); ++i) {
       if (rate_at(design_, candidate_of[i], i) == nullptr) return std::nullopt;
@@ -115,7 +115,7 @@ class OptionMaker {
   const DesignSpec& spec_;
 };
 
-/// Every way to divide the works between two types, by the bits of `mask`.
+/// Tries every division of the works between two types, by the bits of `mask`.
 std::optional<DesignOption> best_pair(const Design& design, const OptionMaker& maker) {
   const std::size_t works = design.spec->workload.size();
   std::optional<DesignOption> best;

@@ -25,7 +25,7 @@ namespace orrery {
 /// with each one's reason. O(candidates^2 x 2^works).
 [[nodiscard]] Result<std::vector<DesignOption>> design_options(const Design& design);
 
-/// Says of every other option why it was not chosen.
+/// Writes into every other option why it was not chosen.
 void explain_others(Design& design);
 
 }  // namespace orrery

@@ -13,7 +13,8 @@ namespace {
 
 /// Jobs without an end outlast the rehearsal by this factor.
 constexpr double kOutlasts = 4;
-/// Those that end are followed so early, by their length, that somebody always waits.
+/// Successors of jobs that end are submitted this early, as a share of their length, so that a job
+/// always waits.
 constexpr double kFollows = 0.95;
 constexpr Seconds kAnswered{60};
 
@@ -42,7 +43,7 @@ class MixMaker {
         job.submit = Instant() + Duration::from_seconds(at);
         job.accelerators = work.rate.accelerators;
         job.spec = spec;
-        // Of training: a second of work is a step.
+        // For training, a second of work is a step.
         const double seconds = length * effective;
         job.run = Duration::from_seconds(
             work.asked->serves() ? seconds : std::ceil(seconds / work.rate.step_seconds));
@@ -70,16 +71,16 @@ class MixMaker {
         spec.checkpoint.interval = work.goodput.parts.interval;
       }
     }
-    // What a service has answered is not lost with its node.
+    // The answers of a service are not lost with its node.
     if (work.asked->serves()) spec.checkpoint.interval = kAnswered;
     spec.checkpoint.restart = work.goodput.restart;
-    // As the prediction: a job starts again once its loss is noticed.
+    // As in the prediction, a job restarts once its loss is noticed.
     spec.restart.policy = RestartPolicy::kAtOnce;
     spec.roles.push_back(std::move(role));
     return std::make_shared<const JobSpec>(std::move(spec));
   }
 
-  /// What lasts is placed before what comes and goes.
+  /// Long-running jobs are placed before jobs that come and go.
   static std::int32_t priority_of(JobKind kind) {
     switch (kind) {
       case JobKind::kServe:
@@ -152,7 +153,7 @@ Result<Rehearsal> rehearse(const DesignFacts& facts, const Design& design,
                          .policy = *std::move(policy),
                          .rules = *std::move(rules)};
   inputs.failures = *design.failures;
-  inputs.timing.warm_restart = Duration::max();  // as the prediction: whatever nodes stand in
+  inputs.timing.warm_restart = Duration::max();  // as in the prediction: on any nodes
   inputs.seed = options.seed;
   inputs.until = Instant() + options.span;
   for (const DesignGroup& group : design.groups) inputs.spares += group.spares;

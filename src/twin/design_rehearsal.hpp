@@ -1,9 +1,9 @@
-// twin/design_rehearsal.hpp - a designed fleet played in the twin: is its goodput what was
-// promised?
+// twin/design_rehearsal.hpp - simulates a designed fleet in the twin to check its predicted
+// goodput.
 //
-// The generated fleet is built as any other; jobs of the mix fill it, faults of the design's law
-// come over it, and the hardware-aware policy runs it for some days of virtual time. What all
-// accelerators did is then compared with the prediction. Pure; minutes for the largest fleets.
+// The generated fleet is built as any other; jobs of the mix fill it, faults are drawn from the
+// design's law, and the hardware-aware policy runs it for some days of virtual time. The use of all
+// accelerators is then compared with the prediction. Pure; minutes for the largest fleets.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ struct Rehearsal {
   DesignUse use;
   Duration span;
   std::uint64_t faults = 0;   ///< that stopped a job
-  std::uint64_t jobs = 0;     ///< played
+  std::uint64_t jobs = 0;     ///< simulated
   std::uint64_t history = 0;  ///< hash of the events
 };
 
 /// Simulated over predicted useful time, less 1.
 [[nodiscard]] double difference(const Design& design, const Rehearsal& rehearsal);
 
-/// A prediction further from the twin than this is not confirmed.
+/// A prediction that differs from the twin by more than this is not confirmed.
 inline constexpr double kConfirmedWithin = 0.05;
 
 [[nodiscard]] bool confirmed(const Design& design, const Rehearsal& rehearsal);

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// More than any site draws: it leaves the builder's sums to be read.
+/// A limit above the draw of any site, so that the builder's sums can be read.
 constexpr Watts kNoLimit{1e12};
 
 enum class Limit : std::uint8_t { kHeld, kNone };
@@ -68,7 +68,7 @@ class SiteBuilder {
     if (!fleet) return forward_error(fleet);
     site_.fleet = std::move(fleet->spec);
     site_.assumptions = std::move(fleet->assumptions);
-    // A hall a type, as a hall has one kind of row.
+    // Each type has a hall of its own, as a hall has one kind of row.
     std::vector<PodSpec> pods = std::move(site_.fleet.sites.front().halls.front().pods);
     std::vector<HallSpec>& halls = site_.fleet.sites.front().halls;
     halls.clear();

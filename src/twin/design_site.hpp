@@ -1,5 +1,5 @@
-// twin/design_site.hpp - a designed fleet with all that stands around it: racks, network, storage,
-// power, cooling, and the bill of it.
+// twin/design_site.hpp - a designed fleet with its surroundings: racks, network, storage, power,
+// cooling, and the bill of materials.
 //
 // Built by twin/design.hpp from counted nodes; the fleet builder judges it. Values; the catalog
 // must outlive them. Cost: two builds of the topology.
@@ -22,7 +22,7 @@ struct DesignGroup {
   const DesignCandidate* candidate = nullptr;
   std::uint32_t nodes = 0;
   std::uint32_t spares = 0;  ///< of them
-  double missing = 0;        ///< broken beyond the spares, on the average
+  double missing = 0;        ///< mean number broken beyond the spares
   NodeFaults faults;
 
   [[nodiscard]] double accelerators() const { return nodes * candidate->node_accelerators(); }
@@ -45,13 +45,13 @@ struct DesignedSite {
   std::vector<std::string> assumptions;
 };
 
-/// Errors: what the fleet builder refuses, the site's power limit among it.
+/// Errors: what the fleet builder refuses, including an exceeded power limit of the site.
 [[nodiscard]] Result<DesignedSite> build_site(const DesignFacts& facts, const SiteQuestion& of);
 
-/// The same without the limit on power, to see how much it would draw.
+/// Builds the site without its limit on power, to see how much it would draw.
 [[nodiscard]] Result<DesignedSite> probe_site(const DesignFacts& facts, const SiteQuestion& of);
 
-/// One line of a bill of materials. What has no price is counted, and its price is not made up.
+/// One line of a bill of materials. An item without a price is counted, and no price is invented.
 struct BillRow {
   std::string part;
   std::string what;
@@ -76,7 +76,7 @@ void describe(Visitor& visitor, Self& b) {
 [[nodiscard]] std::vector<BillRow> bill_of(const DesignFacts& facts, const SiteQuestion& of,
                                            const DesignedSite& site);
 
-/// Nodes of the rack such nodes are put into.
+/// Nodes that fit into the rack these nodes are put into.
 [[nodiscard]] double rack_nodes(const Catalog& catalog, const DesignCandidate& candidate);
 
 /// Nodes that are bought together: those of a scale-up domain that fills a rack, else one.

@@ -1,10 +1,10 @@
-// twin/design_spec.hpp - a fleet that is wished for (kind: Design): the site's power and money, the
-// work it is to do, what it may be built of.
+// twin/design_spec.hpp - a wanted fleet (kind: Design): the site's power and money, the work it is
+// to do, what it may be built of.
 //
-// Read from YAML by read_design_spec, answered by twin/design.hpp. Every struct remembers where it
-// stands. docs/designs.md describes the keys.
-// Invariant of a spec that was read: power, years and shares are positive, names are unique; work
-// that trains says the size of a job, work that serves the tokens of a request.
+// Read from YAML by read_design_spec, answered by twin/design.hpp. Every struct records its
+// position in the file. docs/designs.md describes the keys.
+// Invariant of a spec that was read: power, years and shares are positive, names are unique;
+// training work states the size of a job, serving work the tokens of a request.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace orrery {
 
-/// What is to be large.
+/// What the design maximizes.
 enum class DesignObjective : std::uint8_t {
   kWork,           ///< work a second, within the limits
   kWorkPerDollar,  ///< over the purchase and the electricity of the years
@@ -57,7 +57,7 @@ void describe(Visitor& visitor, Self& s) {
 struct DesignWork {
   std::string name;
   JobKind kind = JobKind::kTrain;
-  /// Part of the accelerators' time, on the first candidate that does all of the work.
+  /// Share of the accelerators' time, on the first candidate that does all of the work.
   double share = 1;
   std::optional<std::uint32_t> accelerators;  ///< of one job; of a service the least instance
   std::optional<Seconds> duration;            ///< of one job; none: it outlasts the rehearsal
@@ -122,8 +122,8 @@ void describe(Visitor& visitor, Self& d) {
   visitor.optional("capacity", d.capacity);
 }
 
-/// Shares are made to sum to 1. Errors with file:line:column. Names of the catalog are checked by
-/// whoever knows them.
+/// Normalizes the shares to sum to 1. Errors with file:line:column. Names of the catalog are
+/// checked by its users.
 [[nodiscard]] Result<DesignSpec> read_design_spec(const Document& document);
 [[nodiscard]] Result<DesignSpec> load_design_spec(const std::string& path);
 

@@ -137,7 +137,7 @@ TEST_F(DesignTest, AFleetIsValidAndInsideItsLimitsAndTheTwinAccountsForAllItsTim
   EXPECT_NE(design_html(*design, *played).find("Bill of materials"), std::string::npos);
 }
 
-// Nobody has to vouch for a host that fell silent before its jobs start elsewhere.
+// No operator has to vouch for a host that fell silent before its jobs restart elsewhere.
 TEST_F(DesignTest, ARehearsedJobStartsAgainOnceItsLossIsNoticed) {
   const DesignSpec spec = lab("120 kW");
   Result<Design> design = design_fleet(facts(), spec, {});

@@ -7,16 +7,17 @@
 
 namespace orrery {
 
-/// Ascending indices, at most `points_max` of them, of the samples to draw of series that share
-/// their times: the first, the last, and of each of many equal runs of samples the least and the
-/// greatest of every series, so that no extreme is lost while points_max >= 2 x series + 2. All of
-/// them when they fit. What is not finite is no extreme; a run of nothing else keeps one sample, so
-/// that the gap stays. Precondition: equal lengths; points_max >= 4. O(samples x series).
+/// Returns the ascending indices, at most `points_max` of them, of the samples to draw of series
+/// that share their times: the first, the last, and the least and the greatest of every series in
+/// each of many equal runs of samples, so that no extreme is lost while points_max >= 2 x series +
+/// 2. Returns all indices when they fit. A value that is not finite is no extreme; a run of nothing
+/// else keeps one sample, so that the gap stays. Precondition: equal lengths; points_max >= 4.
+/// O(samples x series).
 [[nodiscard]] std::vector<std::size_t> kept_samples(std::span<const std::span<const double>> series,
                                                     std::size_t points_max);
 
-/// Equal runs of samples: where each lies, its mean and its extremes. NaN where a run has nothing
-/// finite.
+/// Equal runs of samples: the position, mean and extremes of each. NaN where a run has no finite
+/// value.
 struct Envelope {
   std::vector<double> x;
   std::vector<double> mean;

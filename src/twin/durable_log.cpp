@@ -33,7 +33,7 @@ Status DurableLog::read(const Segment& segment, std::vector<TimedEvent>& events)
     Result<std::optional<TimedEvent>> event = reader->next();
     if (!event) return forward_error(event);
     if (!*event) return {};
-    // Whole records of an input whose last ones are torn off do not count.
+    // Records of an input do not count if its last ones are torn off, even if they are whole.
     if (reader->good_bytes() <= segment.committed) events.push_back(std::move(**event));
   }
 }

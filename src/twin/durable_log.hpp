@@ -1,7 +1,7 @@
-// twin/durable_log.hpp - the log of a virtual controller: what of it outlives a crash.
+// twin/durable_log.hpp - the log of a virtual controller: the part of it that outlives a crash.
 //
-// One for a world; controllers come and go. The events of one input are durable together or not at
-// all. Each start of a controller begins a journal that continues the one before. One thread.
+// One for a world; controllers come and go. Either all events of one input are durable or none.
+// Each start of a controller begins a journal that continues the one before. One thread.
 // Invariant: up to what was committed, the bytes are whole journals. Cost: that of encoding; of
 // recover(), that of decoding all there is.
 #pragma once
@@ -19,15 +19,15 @@ namespace orrery {
 class DurableLog {
  public:
   void commit(Instant at, std::span<const Event> events);
-  /// The crash comes in the midst of the write: some first bytes of it are there. The next call is
-  /// recover().
+  /// Simulates a crash in the middle of a write: only some first bytes of it are on disk. The next
+  /// call must be recover().
   void tear(Instant at, std::span<const Event> events, Rng& rng);
 
-  /// What is durable, in order, and from here on the log goes on: what a crash tore off is cut.
-  /// Errors: those of a journal that cannot be read, which no crash may cause.
+  /// Cuts off what a crash tore and returns the durable events, in order; the log continues from
+  /// there. Errors: those of a journal that cannot be read, which no crash may cause.
   [[nodiscard]] Result<std::vector<TimedEvent>> recover();
 
-  /// Of all that is durable.
+  /// Hash of all durable events.
   [[nodiscard]] std::uint64_t history_hash() const { return hash_; }
   [[nodiscard]] std::uint64_t events() const { return events_; }
 

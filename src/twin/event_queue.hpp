@@ -1,7 +1,8 @@
-// twin/event_queue.hpp - what will happen in a virtual world, in the order in which it does.
+// twin/event_queue.hpp - the future events of a virtual world, in the order in which they happen.
 //
-// Ordered by (time, rank, order of insertion), so that equal times come out the same way on every
-// machine. Whoever takes an event out decides whether it still holds. Cost: O(log n).
+// Ordered by (time, rank, order of insertion), so that equal times are ordered the same way on
+// every machine. The code that takes an event out decides whether it is still valid. Cost: O(log
+// n).
 #pragma once
 
 #include <algorithm>
@@ -24,7 +25,7 @@ class EventQueue {
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
-  /// Precondition: not empty, as for the next two.
+  /// Precondition, for next_rank() and pop() too: not empty.
   [[nodiscard]] Instant next() const { return heap_.front().at; }
   [[nodiscard]] std::uint8_t next_rank() const {
     return static_cast<std::uint8_t>(heap_.front().order >> 56);

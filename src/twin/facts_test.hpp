@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// Of a fleet spec.
+/// Builds the control facts of a fleet spec.
 inline std::unique_ptr<ControlFacts> facts_of(const std::string& fleet) {
   static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), "");
   const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(fleet, "fleet.yaml"));

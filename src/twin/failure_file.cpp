@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// A number and what it may be.
+/// A number and its bounds.
 struct Bounded {
   std::string_view what;
   double value;
@@ -101,7 +101,7 @@ Status check_numbers(const FailureSpec& spec) {
   return {};
 }
 
-// The value of the key that a message about the whole spec begins with; else where it says.
+// The position of the key that a message about the whole spec begins with, else the error's own.
 SourcePosition place_of(const DocumentNode& root, const Error& error) {
   if (error.where != root.position()) return error.where;
   for (const auto& [key, value] : root.entries()) {

@@ -22,8 +22,8 @@ namespace orrery {
 [[nodiscard]] Result<FailureSpec> read_failure_spec(const Document& document,
                                                     const Catalog& catalog);
 
-/// Refuses, at its position, what no fleet can do: shares outside [0, 1], a mean repair below its
-/// median, a kind that nodes do not have, a path of detection the catalog does not know.
+/// Refuses, at its position, what is impossible for any fleet: shares outside [0, 1], a mean repair
+/// below its median, a kind that nodes do not have, a path of detection the catalog does not know.
 [[nodiscard]] Status check_failure_spec(const FailureSpec& spec, const Catalog& catalog);
 
 /// Whether faults of the kind strike a node or an accelerator, so that `mix` may name it.

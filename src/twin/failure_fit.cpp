@@ -20,7 +20,7 @@ double days(Duration d) { return d.count_seconds() / kDay.count_seconds(); }
 
 double count_of(std::size_t n) { return static_cast<double>(n); }
 
-// The least value that at least so large a share of the sorted values does not exceed.
+// The least value such that at least this share of the sorted values does not exceed it.
 double quantile(const std::vector<double>& sorted, double share) {
   const auto at = static_cast<std::size_t>(share * count_of(sorted.size()));
   return sorted[std::min(at, sorted.size() - 1)];
@@ -63,7 +63,8 @@ double dispersion(const Observation& seen, Duration window) {
   return mean > 0 ? variance_of(counts) / mean : 1;
 }
 
-// For every fault, the time from `from` of it to the next fault of its unit; nothing for the last.
+// For every fault, the time from its `from` to the next fault of its unit; no entry for a last
+// fault.
 std::vector<double> times_to_next(const Observation& seen, Instant ObservedFault::* from) {
   std::map<std::uint32_t, const ObservedFault*> last;
   std::vector<double> times;
@@ -90,8 +91,8 @@ double by_chance(const Observation& seen, double within_days) {
   return -math::expm1(-rate_per_unit_day(seen) * within_days);
 }
 
-// Of two events of one burst, the chance that a window of `width` spreads holds the second when it
-// holds the first: their distance is Laplace.
+// The chance that a window of `width` spreads that holds one of two events of a burst holds the
+// other too: their distance is Laplace.
 double held_together(double width) { return 1 + math::expm1(-width) / width; }
 
 // The spread in days at which a day holds `ratio` of the pairs that 14 days hold, by bisection.
@@ -185,7 +186,7 @@ RelapseModel fit_relapse(const Observation& seen) {
   model.shape = std::clamp(rise / math::log(kLate / kEarly), 0.1, 10.0);
   const double scale_days = math::exp(math::log(kLate) - height(kLate) / model.shape);
   model.scale = Seconds(scale_days * kDay.count_seconds());
-  // What the window shows is the probability times the part of the Weibull within it.
+  // The window shows the probability times the part of the Weibull within it.
   const double shown = -math::expm1(-math::pow(14 / scale_days, model.shape));
   model.probability = std::min(all / shown, 0.95);
   return model;
@@ -209,8 +210,8 @@ BurstModel fit_simultaneous(const Observation& seen) {
   }
   BurstModel model;
   if (groups == 0) return model;
-  // Of a geometric size with mean m, groups of two and more have the mean m + 1 and hold
-  // 1 - 1/m^2 of the faults.
+  // If sizes are geometric with mean m, groups of two and more have the mean m + 1 and hold 1 -
+  // 1/m^2 of the faults.
   model.size = std::max(1.01, grouped / groups - 1);
   model.share = std::min(1.0, grouped / faults / (1 - 1 / (model.size * model.size)));
   model.spread = Seconds(60);
@@ -234,7 +235,7 @@ BurstModel fit_waves(const Observation& seen) {
   BurstModel model;
   if (cv <= 1 || day <= 0 || fortnight <= 0) return model;
   const double spread = spread_of(std::min(day / fortnight, 0.99));
-  // Of a geometric size with mean m, E[K(K-1)] / E[K] = 2 (m - 1).
+  // A geometric size with mean m has E[K(K-1)] / E[K] = 2 (m - 1).
   const double pairs = fortnight / held_together(14 / spread) / 2;  // share x (m - 1)
   const double cluster = (cv * cv + 1) / 2;                         // 1 / (1 - share + share / m)
   model.size = std::max(pairs / (1 - 1 / cluster), 1.0 + pairs);

@@ -1,7 +1,7 @@
-// twin/failure_fit.hpp - from faults that were seen to the parameters of a fault model.
+// twin/failure_fit.hpp - fits the parameters of a fault model to observed faults.
 //
-// Pure functions over a list of events; bench/fit_failures.cpp prints what they say of public data,
-// which is what the catalog's `fault_models` hold. The same statistics judge what a model draws.
+// Pure functions over a list of events; bench/fit_failures.cpp prints their results for public
+// data, which are the catalog's `fault_models`. The same statistics judge the draws of a model.
 // Formulas: docs/model/failures.md. Cost: O(n log n).
 #pragma once
 
@@ -21,7 +21,7 @@ struct ObservedFault {
   std::uint32_t unit = 0;
 };
 
-/// Faults in the order of `at`, seen among so many units for so long.
+/// Faults sorted by `at`, observed on this many units for this long.
 struct Observation {
   std::span<const ObservedFault> faults;
   std::uint32_t units = 1;
@@ -31,20 +31,20 @@ struct Observation {
 struct FaultStatistics {
   std::size_t faults = 0;
   double per_1000_unit_days = 0;
-  double gap_cv = 0;         ///< deviation over mean of the gaps between faults; 1: Poisson
-  double dispersion_1 = 1;   ///< variance over mean of the counts of a day; 1: Poisson
-  double dispersion_14 = 1;  ///< of 14 days
+  double gap_cv = 0;        ///< standard deviation over mean of the gaps between faults; 1: Poisson
+  double dispersion_1 = 1;  ///< variance over mean of the counts of a day; 1: Poisson
+  double dispersion_14 = 1;  ///< variance over mean of the counts of 14 days
   Seconds repair_median;
   Seconds repair_mean;
   Seconds repair_p90;
   double relapse = 0;            ///< share of faults whose unit fails again within 14 days
-  double relapse_by_chance = 0;  ///< the same, were every unit Poisson at the same rate
+  double relapse_by_chance = 0;  ///< the share if every unit were Poisson at the same rate
 };
 
 /// Precondition: at least two faults, in order, within a length that is not zero.
 [[nodiscard]] FaultStatistics measure(const Observation& seen);
 
-/// The faults whose unit had not been repaired within the 14 days before.
+/// The faults whose unit had no repair within the 14 days before.
 [[nodiscard]] std::vector<ObservedFault> without_relapses(const Observation& seen);
 
 /// Repairs up to an hour count as transient; the rest are lognormal by their median and mean.
@@ -59,7 +59,7 @@ struct FaultStatistics {
 /// groups of two and more, taken as the visible part of geometric sizes. Scope is left as it is.
 [[nodiscard]] BurstModel fit_simultaneous(const Observation& seen);
 
-/// The first of every such group.
+/// The first fault of each group of faults within 15 minutes of each other.
 [[nodiscard]] std::vector<ObservedFault> without_simultaneous(const Observation& seen);
 
 /// Share, size and spread by the moments of a Neyman-Scott process: the gaps' variation gives the

@@ -18,7 +18,8 @@ Duration draw_duration(double mean_seconds, Rng& rng) {
   return Duration::from_seconds(mean_seconds * Exponential{.rate = 1}.sample(rng));
 }
 
-// 1, 2, ... with the mean m: the number of trials up to the first of probability 1/m, by inversion.
+// Draws 1, 2, ... with the mean m: the number of trials up to the first success of probability 1/m,
+// by inversion.
 std::uint32_t draw_size(double mean, std::uint32_t nodes, Rng& rng) {
   const double u = 1 - rng.uniform();
   if (mean <= 1) return 1;
@@ -26,7 +27,7 @@ std::uint32_t draw_size(double mean, std::uint32_t nodes, Rng& rng) {
   return static_cast<std::uint32_t>(std::min(size, static_cast<double>(nodes)));
 }
 
-// `size` different numbers below `count` (R. W. Floyd, "Programming pearls: a sample of
+// Draws `size` different numbers below `count` (R. W. Floyd, "Programming pearls: a sample of
 // brilliance", CACM 30(9), 1987).
 std::set<std::uint32_t> draw_different(std::uint32_t size, std::uint32_t count, Rng& rng) {
   std::set<std::uint32_t> drawn;
@@ -91,7 +92,7 @@ std::optional<Fault> FailureModel::own_event(const Pending& pending) {
     return std::nullopt;
   }
   if (source.kind == Kind::kNode) {
-    // What is out cannot fail; the exponential has no memory, so it may start anew.
+    // A node that is out cannot fail; the exponential has no memory, so it may start anew.
     const bool out = pending.at < source.busy_until;
     std::optional<Fault> fault;
     if (!out) fault = strike_node(pending, NodeId(source.index));
@@ -166,7 +167,7 @@ LinkId FailureModel::draw_link(FaultSource& source) const {
   if (source.kind == Kind::kLinks) {
     return LinkId(instance.first_link + static_cast<std::uint32_t>(source.rng.below(links)));
   }
-  // By rejection, so that a link of two cables is drawn twice as often as one of one.
+  // Drawn by rejection, so that a link of two cables is drawn twice as often as a link of one.
   for (;;) {
     const auto at = ports + static_cast<std::uint32_t>(source.rng.below(links - ports));
     const std::uint16_t cables = instance.graph.switch_link(FabricLinkId(at)).cables;

@@ -1,13 +1,12 @@
-// twin/failure_model.hpp - what goes wrong in a fleet and when: faults in the order of time, drawn
-// as they are asked for.
+// twin/failure_model.hpp - the faults of a fleet in the order of time, drawn on demand.
 //
-// A value made by FailureModel::make; a copy goes on by itself with the same faults. The topology
-// and its catalog must outlive it. The same seed, spec and fleet give the same faults; a node's own
-// faults depend on the node alone. Ties break by source: nodes, bursts, slow nodes, components.
-// Cost: O(log sources) a fault, 112 bytes a source (a node is one).
+// A value made by FailureModel::make; a copy continues independently with the same faults. The
+// topology and its catalog must outlive it. The same seed, spec and fleet give the same faults; a
+// node's own faults depend on the node alone. Ties break by source: nodes, bursts, slow nodes,
+// components. Cost: O(log sources) a fault, 112 bytes a source (a node is one).
 //
-// A thing may fail again before it works again (its rack loses power while it is out): whoever
-// keeps the state takes the later end.
+// A thing may fail again before it works again (its rack loses power while it is out): the user of
+// the model takes the later end.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +34,11 @@ class FailureModel {
   [[nodiscard]] static Result<FailureModel> make(const Topology& topology, const FailureSpec& spec,
                                                  const Options& options);
 
-  /// The next fault before `until`, or none; asking again with a later time goes on.
+  /// The next fault before `until`, or none; a later call with a later time continues.
   [[nodiscard]] std::optional<Fault> next(Instant until);
 
  private:
-  /// What happens next: a source's own event, or one it has announced for a node.
+  /// What happens next: a source's own event, or a fault it has scheduled for a node.
   struct Pending {
     Instant at;
     std::uint32_t source = 0;

@@ -131,7 +131,7 @@ TEST(FailureModel, HitsSeveralNodesOfOneRackAtOnceInABurst) {
     }
     EXPECT_TRUE(group.insert(node).second) << "a burst takes a node once";
   }
-  // Of a geometric size with mean 3 cut to 4, the mean is 3 (1 - (2/3)^4).
+  // A geometric size with mean 3 cut to 4 has the mean 3 (1 - (2/3)^4).
   EXPECT_NEAR(static_cast<double>(faults.size()) / static_cast<double>(groups),
               3 * (1 - std::pow(2.0 / 3, 4)), 0.1);
 }

@@ -1,4 +1,4 @@
-// twin/failure_test.hpp - fleets and draws for the tests of what fails.
+// twin/failure_test.hpp - fleets and draws for the tests of failure models.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ inline FailureSpec failure_spec(std::string_view name) {
   return spec == nullptr ? FailureSpec() : *spec;
 }
 
-/// A model with nothing but failures of nodes.
+/// A model in which only nodes fail.
 inline FailureSpec nodes_only(std::string_view name, double rate) {
   FailureSpec spec = failure_spec(name);
   spec.failures_per_1000_node_days = rate;
@@ -64,7 +64,7 @@ inline std::vector<Fault> faults_of(const Topology& topology, const FailureSpec&
   return faults;
 }
 
-/// The node of a fault of a node or an accelerator; none of another.
+/// The node of a fault that strikes a node or an accelerator; none for other faults.
 inline NodeId node_of(const Topology& topology, const Fault& fault) {
   if (const auto* node = std::get_if<NodeId>(&fault.scope)) return *node;
   if (const auto* device = std::get_if<DeviceId>(&fault.scope)) return topology.node_of(*device);

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// Jobs of one tenant on its share alone, played forward.
+/// Simulates the jobs of one tenant on its share alone.
 class AloneQueue {
  public:
   AloneQueue(std::span<const AloneJob> jobs, std::uint32_t devices)
@@ -46,7 +46,7 @@ class AloneQueue {
     bool operator>(const End& other) const { return at > other.at; }
   };
 
-  /// The earliest of those that have room, again and again.
+  /// Starts the earliest job that has room, repeatedly.
   void start_what_fits() {
     while (true) {
       std::deque<std::size_t>* first = nullptr;
@@ -79,7 +79,7 @@ bool counts(const JobOutcome& job) { return job.measured && job.end != Instant::
 
 double completion_s(const JobOutcome& job) { return (job.end - job.submit).count_seconds(); }
 
-/// Sums until finish() makes means of them.
+/// Adds the job to the sums that finish() turns into means.
 void add(GroupFigures& group, const JobOutcome& job) {
   ++group.jobs;
   group.avg_jct_s += completion_s(job);

@@ -7,8 +7,8 @@
 namespace orrery {
 namespace {
 
-// On 8 devices of its own: the second has no room beside the first, the third has, and the fourth,
-// of 16, runs on 8 for twice as long when all are done.
+// On 8 devices of the tenant alone: the second job has no room beside the first, the third has, and
+// the fourth, of 16, runs on 8 for twice as long when all are done.
 TEST(Fairness, AloneJobsStartInTheirOrderWhereThereIsRoom) {
   const std::vector<double> completions = completions_alone(
       {std::vector<AloneJob>{{0, 100, 6}, {0, 50, 4}, {10, 20, 2}, {20, 10, 16}}}, 8);

@@ -17,7 +17,7 @@ constexpr double kSecondsOfMillionHours = 3.6e9;
 
 std::size_t index_of(FaultKind kind) { return static_cast<std::size_t>(kind); }
 
-// How much of a kind's rate on a node of 8 a node with so many has.
+// Part of a kind's rate on a node of 8 devices that a node with this many has.
 double part_of_reference(std::size_t kind, std::uint32_t devices) {
   if (!strikes_accelerator(static_cast<FaultKind>(kind))) return 1;
   return static_cast<double>(devices) / kReferenceDevices;

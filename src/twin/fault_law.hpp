@@ -1,5 +1,4 @@
-// twin/fault_law.hpp - what a fault is once it strikes: its kind, how it is noticed, how long it
-// lasts.
+// twin/fault_law.hpp - the properties of a fault: its kind, how it is noticed, how long it lasts.
 //
 // Built once from the catalog's tables and a FailureSpec by FaultLaw::make; immutable, holds views
 // into the catalog. Draws come from the caller's Rng. Cost: O(kinds) a fault.
@@ -21,14 +20,14 @@ class FaultLaw {
   /// or a repair time in the catalog.
   [[nodiscard]] static Result<FaultLaw> make(const FailureSpec& spec, const Catalog& catalog);
 
-  /// Faults a second of a node with so many accelerators: kinds that strike an accelerator grow
-  /// with their number, the stated rate is that of 8.
+  /// Faults a second of a node with this many accelerators: the rates of kinds that strike an
+  /// accelerator grow with their number; the stated rate is that of 8.
   [[nodiscard]] double node_rate(std::uint32_t devices) const;
 
-  /// One of a node's kinds. Precondition: node_rate(devices) > 0.
+  /// Draws one of a node's kinds. Precondition: node_rate(devices) > 0.
   [[nodiscard]] FaultKind draw_kind(std::uint32_t devices, Rng& rng) const;
 
-  /// Which times hold: those of a node's faults may be given for all kinds together.
+  /// Which times apply: those of a node's faults may be given for all kinds together.
   enum class Where { kNode, kElsewhere };
   /// Sets detection, evidence, remedy and repair by the fault's kind. About 4 draws.
   void draw_times(Where where, Fault& fault, Rng& rng) const;

@@ -49,7 +49,7 @@ class SourceBuilder {
     const LemonModel& lemons = spec_.lemons;
     const double usual = 1 / (1 - lemons.share + lemons.share * lemons.factor);
     for (std::uint32_t i = 0; i < topology_.node_count(); ++i) {
-      // Relapses follow from the others: p of every fault has one behind it.
+      // Relapses follow other faults: each fault is followed by one with probability p.
       const double first =
           law.node_rate(topology_.group(NodeId(i)).devices) * (1 - spec_.relapse.probability);
       rates_before_.push_back(rates_before_.back() + first);

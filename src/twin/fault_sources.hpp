@@ -1,9 +1,9 @@
-// twin/fault_sources.hpp - everything in a fleet that breaks by itself, each with its own stream of
-// random numbers.
+// twin/fault_sources.hpp - all sources of faults in a fleet, each with its own stream of random
+// numbers.
 //
-// A node is a source, and so is a domain that has bursts, a rack, a UPS, a cooling loop; the links
-// and the switches of a fabric, being many and alike, are one source each component. A stream is
-// named after its thing, so a fleet that grows elsewhere leaves its faults as they were.
+// A node is a source, and so is a domain that has bursts, a rack, a UPS, a cooling loop. The links
+// and the switches of a fabric, being many and alike, share one source for each component. A stream
+// is named after its source, so the faults of a part do not change when the fleet grows elsewhere.
 // Built by fault_sources_of. 88 bytes a source.
 #pragma once
 
@@ -40,7 +40,7 @@ struct FaultSource {
   Instant busy_until;  ///< of a node: when its last fault is over
 };
 
-/// Those with a rate above 0. Cost: O(nodes + domains + links).
+/// Returns the sources with a rate above 0. Cost: O(nodes + domains + links).
 [[nodiscard]] std::vector<FaultSource> fault_sources_of(const Topology& topology,
                                                         const FailureSpec& spec,
                                                         const FaultLaw& law, std::uint64_t seed);

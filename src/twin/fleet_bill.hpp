@@ -1,8 +1,8 @@
-// twin/fleet_bill.hpp - what a whole fleet costs and draws over a run, whoever uses it: what jobs
-// are billed, and the devices that nobody holds.
+// twin/fleet_bill.hpp - what a whole fleet costs and draws over a run: what jobs are billed, and
+// the devices that no job holds.
 //
-// Fleets of unlike size are compared by this, jobs and policies on one fleet by what jobs are
-// billed.
+// This bill compares fleets of unlike size; jobs and policies on one fleet are compared by what
+// jobs are billed.
 #pragma once
 
 #include "control/state.hpp"
@@ -14,10 +14,10 @@ struct FleetBill {
   double cost_usd = 0;    ///< every device's hire, and the electricity of owned ones
 };
 
-/// From `begin` to `now`, `jobs` being what all jobs were billed. Devices that nobody holds draw
-/// what the catalog says of idle ones; those that are down or in repair nothing. A type at several
-/// sites, or both owned and rented, is priced by the mean of its devices. O(types x sites), or
-/// O(types x nodes) where a site has a type both owned and rented.
+/// The bill from `begin` to `now`, where all jobs together were billed `jobs`. Devices that no job
+/// holds draw the catalog's idle power; those that are down or in repair draw nothing. A type at
+/// several sites, or both owned and rented, is priced by the mean of its devices. O(types x sites),
+/// or O(types x nodes) where a site has a type both owned and rented.
 [[nodiscard]] FleetBill fleet_bill(const State& state, const JobUsage& jobs, Instant begin,
                                    Instant now);
 

@@ -51,12 +51,12 @@ struct Figure {
 };
 [[nodiscard]] std::string figure_html(const Figure& figure);
 
-/// Down one column and, where the page is wide enough, then another: neighbours that share an axis
-/// are under each other.
+/// Lays figures out down one column and, where the page is wide enough, then another: neighbours
+/// that share an axis are under each other.
 [[nodiscard]] std::string figures_html(const std::vector<Figure>& figures);
 
-/// One of several parts of a page that a reader compares: with a script a tab, without it and on
-/// paper one after the other. A page has one set of them.
+/// One of several parts of a page that a reader compares: a tab with a script, else and on paper a
+/// section after the others. A page has one set of them.
 struct Tab {
   std::string name;
   std::string html;

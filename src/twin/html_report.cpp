@@ -55,7 +55,7 @@ struct Column {
   std::string (*text)(double value, double largest);
 };
 
-// In one unit for the whole column.
+// Formats all values of a column in one unit.
 std::string seconds_text(double s, double largest) {
   if (largest >= 30 * 86400.0) return fmt::format("{:.4g} d", s / 86400);
   if (largest >= 2 * 3600.0) return fmt::format("{:.4g} h", s / 3600);
@@ -112,7 +112,7 @@ std::vector<Column> run_columns() {
 
 enum class Field : std::uint8_t { kAll, kWithoutOracles };
 
-// The best figure of the column; nothing when all are equal, as then nobody won.
+// The best figure of the column; none when all are equal, as then none is best.
 std::optional<double> best_of(const ReportData& data, const Column& column, Field field) {
   std::optional<double> best;
   bool differ = false;
@@ -171,7 +171,7 @@ std::vector<Cell> row_of(const ReportData& data, const std::vector<Column>& colu
   return cells;
 }
 
-// Without the columns that no policy has a figure for.
+// Drops the columns that no policy has a figure for.
 std::vector<Column> filled(std::vector<Column> columns, const ReportData& data) {
   std::erase_if(columns, [&](const Column& column) {
     return std::ranges::none_of(data.policies, [&](const PolicyReport& policy) {

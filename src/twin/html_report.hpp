@@ -9,8 +9,9 @@
 
 namespace orrery {
 
-/// What was run, the policies compared, and a tab of plots for each policy. The best of a column is
-/// marked, and where an oracle won it, the best of those that do not know the future as well.
+/// The page shows what was run, the policies compared, and a tab of plots for each policy. The best
+/// of a column is marked, and where an oracle is best, also the best of those that do not know the
+/// future.
 [[nodiscard]] std::string html_report(const ReportData& data);
 
 }  // namespace orrery

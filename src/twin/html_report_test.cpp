@@ -12,7 +12,7 @@ namespace {
 
 MadeUpSize small() { return {.policies = 3, .samples = 300, .jobs = 400}; }
 
-// The page without its doctype and what its script says, which are not XML.
+// The page without its doctype and script, which are not XML.
 std::string markup_of(const std::string& page) {
   const std::size_t begin = page.find("<html");
   const std::size_t script = page.find("<script>") + 8;
@@ -161,7 +161,7 @@ TEST(HtmlReport, TellsElapsedFromCalendarTime) {
   EXPECT_NE(page.find(">90 d<"), page.npos);
 }
 
-// Each of the sorted values so many times.
+// Repeats each of the sorted values this many times.
 std::vector<double> repeated(const std::vector<double>& values, std::size_t times) {
   std::vector<double> many;
   many.reserve(values.size() * times);

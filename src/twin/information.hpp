@@ -1,5 +1,5 @@
-// twin/information.hpp - what a policy is told of how long jobs run; results are compared within
-// one class alone.
+// twin/information.hpp - what a policy knows of the run time of jobs; results are compared only
+// within one class.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace orrery {
 
 /// What schedulers know of a job's run time.
 enum class Information : std::uint8_t {
-  kOracle,    ///< the true one: a bound on what can be reached
-  kEstimate,  ///< one with an error, lognormal
+  kOracle,    ///< the true run time: a bound on what can be reached
+  kEstimate,  ///< an estimate with a lognormal error
   kBlind,     ///< nothing
 };
 

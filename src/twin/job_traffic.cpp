@@ -27,7 +27,7 @@ std::vector<std::uint32_t> positions(std::span<const NodeDevices> gang,
   found.reserve(gang.size());
   auto at = nodes.begin();
   for (const NodeDevices& part : gang) {
-    // Nodes that follow each other in the gang mostly do so in the fabric.
+    // Nodes adjacent in the gang are mostly adjacent in the fabric.
     if (at != nodes.end() && *at < part.node) at = std::lower_bound(at, nodes.end(), part.node);
     if (at == nodes.end()) break;
     if (*at == part.node) found.push_back(static_cast<std::uint32_t>(at++ - nodes.begin()));
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> positions(std::span<const NodeDevices> gang,
   return found;
 }
 
-/// Nodes' worth of all a gang sends that crosses a cut.
+/// Nodes' worth of a gang's total traffic that crosses a cut.
 double multiplicity(const StepTraffic& traffic, std::uint32_t inside, std::size_t all) {
   const Bytes sent = traffic.node_bytes();
   double nodes = 0;
@@ -113,7 +113,7 @@ void JobTraffic::number_parts(Parts& parts) {
     if (parts.pod_of_unit.size() < parts.units) parts.pod_of_unit.push_back(pod);
     parts.pods = std::max(parts.pods, pod + 1);
   }
-  // A part without nodes still passes others' traffic on; nobody loads its cut.
+  // A part without nodes still passes others' traffic on, but no gang loads its cut.
   for (std::uint32_t& pod : parts.pod_of) {
     if (pod >= parts.pods) pod = kNone;
   }

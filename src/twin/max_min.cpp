@@ -127,7 +127,8 @@ void SharedLinks::remove_flow(FlowId id) {
     leave(use);
     mark(use.resource);
   }
-  // What was freed may let those rise who were bound where it was, itself counted.
+  // The freed capacity may let flows rise that were bound where this flow was; `bound` included
+  // this flow.
   flow.uses.clear();
   flow.live = false;
   free_.push_back(id);
@@ -156,7 +157,7 @@ void SharedLinks::admit_marked() {
     flow.changed = false;
     if (!flow.live) continue;
     for (const Use& use : flow.uses) {
-      // Whoever is bound there feels any change of this flow.
+      // Any change of this flow affects the flows bound there.
       if (resources_[use.resource.value()].bound > 0) mark(use.resource);
     }
   }
@@ -312,7 +313,7 @@ void SharedLinks::find_breaches() {
   for (const Touched& touched : touched_) find_breaches_on(touched);
 }
 
-// Before the flows filled are counted in `bound` again.
+// Must be called before the filled flows are counted in `bound` again.
 void SharedLinks::settle(const Touched& touched) {
   Resource& resource = resources_[touched.resource.value()];
   resource.touched = kNowhere;
@@ -344,8 +345,7 @@ void SharedLinks::settle() {
   touched_.clear();
 }
 
-// A change that is felt nearly everywhere is filled everywhere at once: more rounds would cost
-// more.
+// A change that affects nearly all flows is filled everywhere at once: more rounds would cost more.
 void SharedLinks::admit_all_if_many() {
   constexpr std::size_t kMany = 256;
   if (filling_.size() < kMany || 4 * filling_.size() < flow_count()) return;

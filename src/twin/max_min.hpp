@@ -1,5 +1,5 @@
-// twin/max_min.hpp - how flows that meet at shared resources divide them: weighted max-min fair
-// rates, kept up to date as flows come and go.
+// twin/max_min.hpp - weighted max-min fair rates of flows that share resources, kept up to date as
+// flows come and go.
 //
 // One per world, owned by the simulator; network (twin/job_traffic.hpp) and storage
 // (twin/storage_load.hpp) put their resources and flows into the same one. One thread. Fluid: a
@@ -17,7 +17,8 @@
 //
 // Cost: a change is O(uses of the flow). update() is O(uses of the flows it fills x log) for each
 // of the rounds it takes to find them, few in practice, and O(flows) for each full resource whose
-// level changes. A resource that binds nobody couples nobody: an event there costs its own flow.
+// level changes. A resource that is no bottleneck couples no flows: an event there costs its own
+// flow.
 #pragma once
 
 #include <compare>
@@ -32,9 +33,9 @@
 
 namespace orrery {
 
-/// Something with a bandwidth that several share: a bundle of links, a storage system.
+/// A bandwidth that several flows share: a bundle of links, a storage system.
 using ResourceId = Id<struct ResourceTag>;
-/// Position among the flows that are there; free again once a flow is removed.
+/// Position among the live flows; reused once a flow is removed.
 using FlowId = Id<struct FlowTag>;
 
 /// What one byte/s of a flow takes of a resource.
@@ -44,8 +45,8 @@ struct ResourceUse {
 };
 
 struct FlowTerms {
-  double weight = 1;  ///< above 0; on a full resource rates are as the weights
-  /// At most this, at least 0.
+  double weight = 1;  ///< above 0; on a full resource rates are proportional to the weights
+  /// Upper limit of the rate, at least 0.
   BytesPerSecond demand{std::numeric_limits<double>::infinity()};
 };
 
@@ -68,8 +69,8 @@ class SharedLinks {
   void set_terms(FlowId id, const FlowTerms& terms);
   void remove_flow(FlowId id);
 
-  /// Makes the rates fair again. The flows whose rate is by more than kReportedChange of itself
-  /// another than when they last stood here, ascending; removed ones are not among them. Valid
+  /// Makes the rates fair again. Returns the flows whose rate differs by more than kReportedChange
+  /// of itself from the one last returned here, ascending; removed flows are not among them. Valid
   /// until the next update. Equal states reached by other ways give rates that agree to about one
   /// part in 10^9; the same calls in the same order give the same bits.
   std::span<const FlowId> update();
@@ -79,12 +80,12 @@ class SharedLinks {
   [[nodiscard]] BytesPerSecond capacity(ResourceId id) const {
     return BytesPerSecond(resources_[id.value()].capacity);
   }
-  /// What flows take of it, as of the last update.
+  /// What flows take of the resource, as of the last update.
   [[nodiscard]] BytesPerSecond load(ResourceId id) const {
     return BytesPerSecond(resources_[id.value()].load);
   }
   [[nodiscard]] std::size_t flow_count() const { return flows_.size() - free_.size(); }
-  /// Flows the last update filled.
+  /// Number of flows that the last update filled.
   [[nodiscard]] std::size_t filled() const { return filling_.size(); }
 
   static constexpr double kExact = 1e-9;
@@ -120,11 +121,11 @@ class SharedLinks {
     double step = 0;  ///< of load
     double load = 0;
     std::uint32_t bound = 0;  ///< flows whose bottleneck it is
-    /// Of the flows that are not being filled, none bound here has a lower level and none at all a
-    /// higher one.
+    /// Bounds on levels of flows that are not being filled: none bound here is lower than `floor`,
+    /// and none at all is higher than `ceiling`.
     double floor = 0;
     double ceiling = 0;
-    bool changed = false;              ///< since the last update: its capacity, or who uses it
+    bool changed = false;              ///< capacity or users changed since the last update
     std::uint32_t touched = kNowhere;  ///< position in touched_ during an update
     std::vector<Member> members;
   };
@@ -137,10 +138,11 @@ class SharedLinks {
     double highest = 0;        ///< level of any flow filled
     std::uint32_t rising = 0;  ///< flows
     std::uint32_t filled = 0;  ///< flows, rising or not
-    std::uint32_t first = 0;   ///< of its flows in crossings_
+    std::uint32_t first = 0;   ///< position of its first flow in crossings_
     bool binds = false;
   };
-  /// Where a resource will be full, and where a flow will have its demand, if all rise until then.
+  /// Levels at which a resource will be full, and at which a flow will have its demand, if all rise
+  /// until then.
   struct Full {
     double level = 0;
     ResourceId resource;  ///< breaks ties
@@ -154,10 +156,10 @@ class SharedLinks {
 
   void mark(ResourceId id);
   void mark(FlowId id);
-  /// Counts load in the step that the capacity asks for.
+  /// Coarsens the step of load to what the capacity requires.
   void coarsen(Resource& resource);
   void leave(const Use& use);
-  /// Takes a flow out of the loads and among those to fill.
+  /// Removes a flow from the loads and adds it to the flows to fill.
   void admit(FlowId id);
   void admit_marked();
   void admit_all_if_many();
@@ -166,14 +168,14 @@ class SharedLinks {
   void fill();
   void freeze(std::uint32_t at, double level, ResourceId bottleneck);
   void freeze_at(std::uint32_t touched);
-  /// The rising flow that has its demand first; nullptr: no flow rises.
+  /// The rising flow that reaches its demand first; nullptr: no flow rises.
   [[nodiscard]] const Satisfied* next_satisfied();
   /// The resource that is full first, or none.
   [[nodiscard]] Full next_full();
   [[nodiscard]] double level_of_full(const Touched& touched) const {
     return touched.left / touched.weight;
   }
-  /// Flows outside that the rates found put in breach of fairness.
+  /// Adds the flows outside the filling that the new rates put in breach of fairness.
   void find_breaches();
   void find_breaches_on(const Touched& touched);
   void settle(const Touched& touched);
@@ -187,7 +189,7 @@ class SharedLinks {
   std::vector<FlowId> changed_flows_;
   std::vector<FlowId> reported_;
 
-  // Of one update; kept for their memory.
+  // Scratch of one update; members to keep their memory.
   std::vector<FlowId> filling_;
   std::vector<FlowId> breaches_;
   std::vector<Touched> touched_;

@@ -22,8 +22,8 @@ struct PlainFlow {
   [[nodiscard]] FlowTerms terms() const { return {weight, BytesPerSecond(demand)}; }
 };
 
-/// Progressive filling as the book has it: raise all, stop whoever is at the demand or at a full
-/// resource, again. O(flows^2 x resources).
+/// Progressive filling as in the textbook: raise all flows, stop those at their demand or at a full
+/// resource, repeat. O(flows^2 x resources).
 std::vector<double> filled_plainly(const std::vector<double>& capacities,
                                    const std::vector<PlainFlow>& flows) {
   std::vector<double> rates(flows.size());
@@ -74,7 +74,7 @@ PlainFlow any_flow(Rng& rng, std::size_t resources) {
   return flow;
 }
 
-/// A world that changes at random, and what is in it.
+/// Random changes to flows and resources, with a plain copy of their state.
 class Churn {
  public:
   Churn(std::uint64_t seed, std::size_t resources, double tolerance = SharedLinks::kExact)
@@ -354,7 +354,7 @@ TEST(SharedLinks, an_update_reports_exactly_those_whose_rate_is_another) {
     for (const FlowId id : reported) known[id.value()] = world.links().rate(id).value();
     for (const FlowId id : world.ids()) {
       const double rate = world.links().rate(id).value();
-      // An id used again starts from nothing; those not reported stand where they stood.
+      // A reused id starts from nothing; flows not reported keep their last rate.
       if (std::ranges::find(reported, id) != reported.end() || rate == 0) continue;
       ASSERT_NEAR(known[id.value()], rate, 2e-6 * rate);
     }
@@ -373,7 +373,7 @@ TEST(SharedLinks, an_event_is_not_felt_where_nothing_binds) {
   }
   links.update();
   EXPECT_EQ(links.filled(), 300U);
-  // The core has room: only the four under the leaf are looked at.
+  // The core has room: only the four flows under the leaf are filled.
   links.add_flow({}, std::vector{use_of(core), use_of(leaves[50])});
   EXPECT_EQ(links.update().size(), 4U);
   EXPECT_EQ(links.filled(), 4U);

@@ -1,4 +1,4 @@
-// twin/page_files.hpp - the style sheet and the script of pages this program was built with.
+// twin/page_files.hpp - the style sheet and the script of pages, built into this program.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// twin/plan_book.hpp - the plan a gang really runs by, whether the policy asked for it or not.
+// twin/plan_book.hpp - the plan that a gang runs by, whether the policy asked for it or not.
 //
 // One per world. A policy that prices placements has chosen the plan before it starts a gang; for
 // any other the job's launcher takes the best one that fits the devices it was given. Cost: O(log
@@ -15,9 +15,9 @@ namespace orrery {
 
 struct PlannedRun {
   const PlannedWork* plan = nullptr;  ///< none: the job has none; valid as long as the book
-  double ratio = 1;                   ///< of a step on its devices to the plan's canonical one
+  double ratio = 1;                   ///< time of a step on its devices over that of the plan
 
-  /// The training it is; none: no plan, or a service.
+  /// The training plan; none: no plan, or a service.
   [[nodiscard]] const PlannedTraining* training() const {
     return plan != nullptr ? plan->training() : nullptr;
   }
@@ -27,10 +27,10 @@ class PlanBook {
  public:
   explicit PlanBook(PlanSource source) : source_(std::move(source)) {}
 
-  /// The links have another state than when gangs started: what their steps take is asked anew.
+  /// Must be called when the state of links has changed: the step times of gangs are computed anew.
   void links_changed() { links_changed_ = true; }
 
-  /// Of a gang of a job that holds devices.
+  /// The plan of a gang of a job that holds devices.
   [[nodiscard]] PlannedRun of(const RunningJob& job, std::size_t gang, const State& state);
 
  private:

@@ -1,4 +1,4 @@
-// twin/planned_events.hpp - what happens to a simulated fleet at stated times, from a file (`kind:
+// twin/planned_events.hpp - events of a simulated fleet at stated times, from a file (`kind:
 // Events`): drains, power caps, faults, lost links, other quotas.
 //
 // Pure. Cost: O(bytes + events x nodes).
@@ -15,8 +15,8 @@
 
 namespace orrery {
 
-/// One thing that happens; exactly one of the optional names is stated. Nodes are named by their
-/// own name, or all of a domain (rack, pod, hall, site) by its path.
+/// One event; exactly one of the optional names is stated. Nodes are named by their own name, or
+/// all of a domain (rack, pod, hall, site) by its path.
 struct PlannedEvent {
   Seconds at{0};                          ///< after the begin of the simulation
   std::optional<std::string> drain;       ///< nodes that take no more work
@@ -65,7 +65,7 @@ void describe(Visitor& visitor, Self& f) {
   visitor.required("events", f.events);
 }
 
-/// By time: what an operator does, and what breaks.
+/// Operator commands and faults, each by time.
 struct PlannedEvents {
   std::string name;
   std::vector<Input> commands;
@@ -76,12 +76,12 @@ struct PlannedEvents {
 struct PlannedEventsContext {
   const Topology& topology;
   Instant begin;
-  /// The text of a tenants file; errors as they are.
+  /// Reads the text of a tenants file; its errors are passed on.
   std::function<Result<std::string>(const std::string& name)> tenants;
 };
 
 /// Errors, with their position: what is wrong in the file, an unknown node, domain or power domain,
-/// an event that says nothing or two things, keys that do not belong together.
+/// an event with no name or more than one, keys that do not belong together.
 [[nodiscard]] Result<PlannedEvents> read_planned_events(const Document& document,
                                                         const PlannedEventsContext& context);
 

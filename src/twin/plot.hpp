@@ -1,8 +1,8 @@
 // twin/plot.hpp - plots of reports and studies: values in, one fragment of HTML out.
 //
-// A plot is a legend and an SVG that is drawn without any script; that of page_html() adds values
-// under the pointer and legends that switch series off. Colours are classes of the page's style
-// sheet, so that a plot follows the light or dark theme of its reader.
+// A plot is a legend and an SVG that is drawn without any script; the script of page_html() adds
+// values under the pointer and legends that switch series off. Colours are classes of the page's
+// style sheet, so that a plot follows the light or dark theme of its reader.
 // Invariants: equal input gives equal bytes; every text is escaped; what is not finite is a gap.
 // Cost: O(points), of which at most kPlotPointsMax of a series are drawn. No extreme is lost: a
 // longer line is drawn as its mean within the band of its range.
@@ -23,7 +23,7 @@ inline constexpr std::size_t kPlotPointsMax = 1000;
 inline constexpr std::size_t kHeatColumnsMax = 200;
 inline constexpr std::size_t kHeatRowsMax = 60;
 
-/// What colour stands for: a thing of its own, the rest, or what is wrong.
+/// What a colour stands for: a series of its own, the rest, or an alarm.
 enum class Tone : std::uint8_t { kSeries, kMuted, kAlarm };
 
 /// Ascending x. `low` and `high` are the band around y; both empty: none.
@@ -35,10 +35,10 @@ struct Line {
   std::vector<double> high = {};
 };
 
-/// Whether the points of a line are marked: they are what was measured, the line only joins them.
+/// Whether the points of a line are marked: they were measured, and the line only joins them.
 enum class PointMarks : std::uint8_t { kNone, kDots };
 
-/// `span` is the range of x; without it that of the values.
+/// `span` is the range of x; without it the range is that of the values.
 struct LinePlot {
   Axis x;
   Axis y;
@@ -67,8 +67,8 @@ struct BarPart {
   Tone tone = Tone::kSeries;
 };
 
-/// One value a part, side by side; an unknown one (NaN) has no length, and a bar without any known
-/// amount is labelled "-". `mark` is a line across: a limit or promise.
+/// One value for each part, side by side; an unknown value (NaN) has no length, and a bar without
+/// any known amount is labelled "-". `mark` is a line across the bar: a limit or promise.
 struct Bar {
   std::string label;
   std::vector<double> parts;
@@ -83,7 +83,7 @@ struct BarPlot {
   std::string mark = {};  ///< what the marks are
 };
 
-/// From a whole down to what is left of it.
+/// A whole, its losses one by one, and what is left of it.
 struct WaterfallPlot {
   struct Loss {
     std::string name;
@@ -107,7 +107,7 @@ struct HeatMap {
   std::vector<double> cells;
 };
 
-/// What each job held of each row over time. A bar is as high as its amount is of the row's
+/// What each job held of each row over time. The height of a bar is its amount over the row's
 /// capacity. Bars of a row that overlap in time are below each other, the first at the top of the
 /// row.
 struct GanttPlot {
@@ -140,7 +140,7 @@ struct Dots {
   Tone tone = Tone::kSeries;
 };
 
-/// Of more than kPlotPointsMax dots of a group, evenly spaced ones are drawn.
+/// If a group has more than kPlotPointsMax dots, evenly spaced ones are drawn.
 struct ScatterPlot {
   Axis x;
   Axis y;
@@ -151,7 +151,7 @@ struct ScatterPlot {
 /// The distribution of sorted values: x a value, y the share of values up to it.
 [[nodiscard]] Line cdf_line(std::string name, std::span<const double> sorted);
 
-/// "Nothing to show." when there is no finite value.
+/// Returns "Nothing to show." when there is no finite value.
 [[nodiscard]] std::string plot_html(const LinePlot& plot);
 [[nodiscard]] std::string plot_html(const StackedPlot& plot);
 [[nodiscard]] std::string plot_html(const BarPlot& plot);

@@ -78,7 +78,7 @@ double sum_of(const Bar& bar) {
   return sum;
 }
 
-/// What stands behind a bar: a bar of which nothing is known has no amount, not none.
+/// The amount shown behind a bar: NaN, not 0, for a bar of which nothing is known.
 double shown_amount(const Bar& bar) {
   const double sum = sum_of(bar);
   const bool known = std::all_of(bar.parts.begin(), bar.parts.end(),

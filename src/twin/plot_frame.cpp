@@ -113,7 +113,7 @@ RowFrame::RowFrame(FittedAxis x, std::vector<std::string> names, Heights heights
 std::string RowFrame::html(Content content) const {
   SvgCanvas canvas;
   canvas.box(area_, "ground", 0);
-  // As many names as leave each its height.
+  // Shows as many names as leave each its height.
   const auto stride = static_cast<std::size_t>(std::ceil(13 / height_));
   for (std::size_t row = 0; row < names_.size(); row += stride) {
     const double width = std::min(text_width(names_[row], kRowName), area_.x - 10);

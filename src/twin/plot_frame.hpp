@@ -1,4 +1,4 @@
-// twin/plot_frame.hpp - what plots share: their area, axes, grid, legend and colours.
+// twin/plot_frame.hpp - the common parts of plots: area, axes, grid, legend and colours.
 //
 // Made by one plot for one drawing. Coordinates are pixels of a picture kPlotWidth wide, which a
 // page scales. Cost: O(ticks + bytes of the drawing).
@@ -19,8 +19,8 @@ inline constexpr double kPlotWidth = 560;
 inline constexpr double kPlotHeight = 260;
 inline constexpr double kTickSize = 11.5;
 
-/// "0" to "6" for the things of a plot in their order and again, "m" muted, "a" alarm: the last
-/// letter of the classes l* (lines), f* (fills) and d* (dots).
+/// The last letter of the classes l* (lines), f* (fills) and d* (dots): "0" to "6" for the series
+/// of a plot in their order, then again from "0"; "m" muted, "a" alarm.
 class Palette {
  public:
   [[nodiscard]] std::string next(Tone tone);
@@ -36,9 +36,10 @@ struct LegendEntry {
 
 [[nodiscard]] std::string nothing_to_show();
 
-/// The legend (none for a single entry) above the picture. `data` are more attributes of the <svg>.
+/// The legend (none for a single entry) above the picture. `data` holds more attributes of the
+/// <svg>.
 struct Picture {
-  std::string label;  ///< for those who cannot see it
+  std::string label;  ///< text alternative for screen readers
   double height = kPlotHeight;
   std::string data = {};
   std::vector<LegendEntry> legend = {};
@@ -57,7 +58,7 @@ class PlotFrame {
   }
   [[nodiscard]] const Rect& area() const { return area_; }
 
-  /// The axes behind `elements`.
+  /// Draws the axes behind `elements`.
   [[nodiscard]] std::string html(std::vector<LegendEntry> legend, std::string_view elements) const;
 
  private:
@@ -105,11 +106,11 @@ class RowFrame {
 /// the drawing that the area shows.
 [[nodiscard]] std::string clipped_svg(const Rect& area, std::string_view elements);
 
-/// How the script reads an axis between two pixels: ` data-x="46 548 0 3600 linear elapsed"`.
+/// Axis between two pixels, in the form the script reads: ` data-x="46 548 0 3600 linear elapsed"`.
 [[nodiscard]] std::string axis_data(std::string_view name, const FittedAxis& axis,
                                     ValueRange pixels);
 
-/// "M1 2 3 4": through the points, broken where a value is not finite.
+/// A path such as "M1 2 3 4" through the points, broken where a value is not finite.
 [[nodiscard]] std::string path_through(const std::vector<Point>& points);
 
 }  // namespace orrery

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-/// A part of a row's height, in the row's amounts, and until when it is taken.
+/// A part of a row's height, in the row's amounts, and the time until which it is taken.
 struct Lane {
   double begin = 0;
   double end = 0;

@@ -22,7 +22,7 @@ std::string series_path(std::string_view style, std::size_t key, const std::stri
   return fmt::format("<path class=\"{}\" data-k=\"{}\" d=\"{}\"/>\n", style, key, data);
 }
 
-// As series_path, with the name the script shows beside the value.
+// Like series_path, with the name that the script shows beside the value.
 std::string named_path(std::string_view style, std::size_t key, const std::string& name,
                        const std::string& data) {
   if (data.empty()) return {};
@@ -30,7 +30,8 @@ std::string named_path(std::string_view style, std::size_t key, const std::strin
                      escaped_xml(name), data);
 }
 
-// As many points as are drawn. Of a long line that is its mean, with its range as a band.
+// The line with as many points as are drawn: a long line becomes its mean, with its range as a
+// band.
 Line reduced(const Line& line) {
   if (line.x.size() <= kPlotPointsMax) return line;
   if (line.low.empty()) {
@@ -72,7 +73,7 @@ std::string dots_data(std::span<const Point> points) {
   return data;
 }
 
-// What the layers up to each sum to, sample by sample; what is not finite adds nothing.
+// Sums of the layers up to each, sample by sample; values that are not finite add nothing.
 std::vector<std::vector<double>> running_sums(const StackedPlot& plot) {
   std::vector<std::vector<double>> sums;
   sums.reserve(plot.layers.size());
@@ -87,7 +88,8 @@ std::vector<std::vector<double>> running_sums(const StackedPlot& plot) {
   return sums;
 }
 
-// Down to the axis at both ends. Painted from the top layer down, so each hides what is under it.
+// Closes the area at the axis on both ends. Layers are painted from the top down, so each hides
+// what is under it.
 std::string area_data(const PlotFrame& frame, std::vector<Point> edge) {
   const double foot = frame.area().bottom();
   const double end = edge.back().x;
@@ -198,7 +200,7 @@ Line cdf_line(std::string name, std::span<const double> sorted) {
   line.x.reserve(points * 2);
   line.y.reserve(points * 2);
   for (std::size_t k = 0; k < points; ++k) {
-    // The last of each of equal runs, so that the greatest value is the end of the line.
+    // Takes the last of each equal run, so that the greatest value is the end of the line.
     const std::size_t i = count * (k + 1) / points - 1;
     const std::size_t before = k == 0 ? 0 : count * k / points;
     line.x.insert(line.x.end(), {sorted[i], sorted[i]});

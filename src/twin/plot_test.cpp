@@ -21,7 +21,7 @@ std::size_t count_of(const std::string& text, std::string_view what) {
   return count;
 }
 
-// What every plot has to be.
+// Invariants of every plot.
 void expect_sound(const std::string& html) {
   EXPECT_EQ(xml_fault(html), "");
   EXPECT_EQ(html.find("nan"), html.npos) << html.substr(0, 2000);

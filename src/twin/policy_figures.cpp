@@ -25,7 +25,7 @@ Axis share_axis(const std::string& title) { return {.title = title, .unit = Axis
 
 std::string duration(Duration value) { return print(Seconds(value.count_seconds())); }
 
-/// Less than a second does not matter to a job, and zero has no logarithm.
+/// Waits below a second do not matter to a job, and zero has no logarithm.
 std::vector<double> at_least_a_second(std::vector<double> values) {
   for (double& value : values) value = std::max(value, 1.0);
   return values;
@@ -37,7 +37,7 @@ const std::vector<double>& times_of(const JobClass& jobs, Clock clock) {
   return clock == Clock::kQueueing ? jobs.queueing_s : jobs.jct_s;
 }
 
-// Of all classes, ascending.
+// Times of the jobs of all classes, ascending.
 std::vector<double> all_times(const PolicyReport& policy, Clock clock) {
   std::vector<double> all;
   for (const JobClass& jobs : policy.classes) {
@@ -206,7 +206,7 @@ void add_failures(std::vector<Figure>& figures, const ReportData& data,
                                                    .span = clock.span})});
 }
 
-// The value that a share of them does not exceed. Precondition: not empty.
+// The value that this percentage of the values does not exceed. Precondition: not empty.
 Duration percentile(std::vector<Duration> values, std::size_t percent) {
   const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) * percent / 100);
   std::ranges::nth_element(values, at);
@@ -328,7 +328,7 @@ void add_gantt(std::vector<Figure>& figures, const ReportData& data, const Polic
   figures.push_back({.title = "Jobs by place", .note = note, .html = plot_html(plot)});
 }
 
-// The anchor of the part of the page that tells the course of the i-th of the slowest jobs.
+// Anchor of the page's section with the course of the i-th of the slowest jobs.
 std::string course_id(const ReportData& data, const PolicyReport& policy, std::size_t i) {
   return fmt::format("course-{}-{}", &policy - data.policies.data(), i);
 }

@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// The axis of the window, and where instants lie on it.
+/// The axis of the window, and the positions of instants on it.
 struct ReportClock {
   Axis axis;
   ValueRange span;
@@ -25,7 +25,7 @@ struct ReportClock {
 /// Waits, completion times, queue and device-hours of all policies.
 [[nodiscard]] std::vector<Figure> comparison_figures(const ReportData& data);
 
-/// Everything about one policy; what it has no data for is left out.
+/// All figures of one policy; figures without data are left out.
 [[nodiscard]] std::string policy_html(const ReportData& data, const PolicyReport& policy);
 
 }  // namespace orrery

@@ -21,7 +21,8 @@ constexpr std::size_t kSlowestShown = 20;
 constexpr std::size_t kFailuresShown = 5000;
 constexpr std::size_t kCourseLines = 40;
 
-/// Spares evenly over the fleet, so that one is near; then who arrives, and what was asked for.
+/// Spares spread evenly over the fleet, so that one is near; then arrivals, then the stated
+/// commands.
 std::vector<Input> commands_of(const PolicyRunInputs& in) {
   std::vector<Input> commands;
   const std::uint32_t nodes = in.cluster.topology().node_count();
@@ -41,7 +42,7 @@ std::vector<Input> commands_of(const PolicyRunInputs& in) {
   return commands;
 }
 
-/// A job's kind and size, as distributions are split by.
+/// A job's kind and size, by which distributions are split.
 std::string class_of(const JobOutcome& job) {
   if (job.devices <= 1) return "1 accelerator";
   if (job.devices <= 8) return "2 to 8";
@@ -70,7 +71,7 @@ void fill_classes(PolicyReport& report, std::span<const JobOutcome> outcomes) {
   }
 }
 
-/// What electricity cost and emitted when the fleet was looked at.
+/// Fills in price and carbon of electricity at the sampled instants.
 void fill_grid(FleetSamples& samples, const PolicyRunInputs& in) {
   constexpr double kJoulesPerMwh = 3.6e9;
   constexpr double kJoulesPerKwh = 3.6e6;
@@ -195,7 +196,7 @@ bool has_price(const ControlFacts& cluster, FleetTypeId type) {
   });
 }
 
-/// Whether what jobs ran on has prices.
+/// Whether the types that jobs ran on have prices.
 bool priced(const PolicyRun& run) {
   return std::all_of(run.outcomes.begin(), run.outcomes.end(),
                      [&](const JobOutcome& job) { return is_priced(job.usage, run.unpriced); });
@@ -225,7 +226,7 @@ void fill_summary(PolicyRun& run, const PolicyRunInputs& in) {
   out.history_hash = fmt::format("{:016x}", run.history);
 }
 
-/// What really happens there.
+/// The facts of the world for this run.
 Result<World::Facts> world_of(const PolicyRunInputs& in, const ControlSetup& setup) {
   World::Facts world{in.rules, in.timing, setup.plans};
   const Calibration& calibration = in.cluster.facts().calibration;

@@ -1,7 +1,7 @@
-// twin/policy_run.hpp - one policy on one cluster and trace: run, sampled, summed up.
+// twin/policy_run.hpp - runs one policy on one cluster and trace, samples it and summarizes it.
 //
-// What `simulate` and the studies share. A pure function of its inputs: how long it took is for
-// the caller's clock.
+// Shared by `simulate` and the studies. A pure function of its inputs: the caller measures how long
+// it took.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct PolicyRunInputs {
   ControlFacts& cluster;
   const TraceJobs& jobs;
   std::string label;  ///< of the policy, as it was asked for
-  std::string setup;  ///< digest of what was asked, for the heads of the journals; empty: unsaid
+  std::string setup;  ///< digest of the options, for the heads of the journals; empty: not recorded
   Policy policy;
   ReplayRules rules;
   Information information = Information::kOracle;
@@ -30,18 +30,18 @@ struct PolicyRunInputs {
   std::uint64_t seed = 1;
   Instant begin;
   Instant until = Instant::max();
-  std::optional<MeasureWindow> measure;  ///< none: all jobs and all time
+  std::optional<MeasureWindow> measure;  ///< none: figures cover all jobs and all time
   std::uint32_t spares = 0;              ///< nodes kept back, spread over the fleet
   const StepSeries<DollarsPerJoule>* electricity = nullptr;
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
   std::vector<Instant> arrivals;  ///< by node (twin/arrivals.hpp); empty: all are there
   std::vector<Input> commands;    ///< of an operator, by time
-  std::vector<Fault> faults;      ///< that come anyhow, by time
+  std::vector<Fault> faults;      ///< faults that happen in any case, by time
   JournalSink* events = nullptr;  ///< records the history
   JournalSink* inputs = nullptr;
-  /// Called about every so many inputs with the virtual time; none: nobody looks.
+  /// Called with the virtual time once every so many inputs; may be empty.
   std::function<void(Instant, const Simulation&)> progress;
-  JobId explain;  ///< whose waiting is told in PolicyRun::story
+  JobId explain;  ///< job whose waiting PolicyRun::story explains
 };
 
 struct PolicyRun {
@@ -51,14 +51,14 @@ struct PolicyRun {
   Instant end;  ///< when nothing more happened, or the run was cut
   std::uint64_t history = 0;
   std::string story;
-  std::vector<WatchedLimit> limits;   ///< of power, that the nodes below could exceed
+  std::vector<WatchedLimit> limits;   ///< power limits that the nodes below could exceed
   std::vector<FleetTypeId> unpriced;  ///< types of the fleet without a published price
 };
 
-/// Whether a job ran on nothing but types with a price, so that its cost is known.
+/// Whether the job ran only on types with a price, so that its cost is known.
 [[nodiscard]] bool is_priced(const JobUsage& usage, std::span<const FleetTypeId> unpriced);
 
-/// What the core of such a run rests on.
+/// The control setup of such a run.
 [[nodiscard]] ControlSetup control_setup(const PolicyRunInputs& inputs);
 
 /// Errors: a failure model that cannot be made.

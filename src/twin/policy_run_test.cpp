@@ -53,7 +53,7 @@ StepSeries<Value> doubles_after_an_hour(Value first) {
       {{Instant(), first}, {Instant() + Duration::hours(1), first * 2.0}});
 }
 
-// A site that leaves its nodes 64 kW, over two rows of 22 kW each.
+// A site whose limit leaves its nodes 64 kW, over two rows of 22 kW each.
 TEST_F(PolicyRunTest, TheCapInItsReportIsWhatAllLimitsTogetherLeaveTheNodes) {
   cluster_ = facts_of(
       "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  pue: 1.25\n"
@@ -134,7 +134,7 @@ class TextSink final : public JournalSink {
 /// Two jobs on a rack of its own electricity, the second on both an owned and a rented node, under
 /// a price that is nothing but hire and energy.
 struct OwnedRun {
-  double priced = 0;  ///< as the placements were chosen
+  double priced = 0;  ///< by the price that chose the placements
   SimulationSummary summary;
 };
 
@@ -207,7 +207,8 @@ TEST_F(PolicyRunTest, SlowJobsAreNamedWithTheirKind) {
   EXPECT_EQ(run->report.slowest[0].reason, "") << "it started at once";
 }
 
-// The first runs twice: it is stopped for the second, which is shorter, and the third waits behind.
+// The first job runs twice: it is stopped for the second, which is shorter, and the third waits
+// behind.
 TEST_F(PolicyRunTest, SlowJobsTellWhatTheyQueuedFor) {
   Trace trace;
   trace.jobs.push_back({.name = "long", .run = Duration::hours(2), .accelerators = 16});

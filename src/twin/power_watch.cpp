@@ -17,7 +17,7 @@ void PowerWatch::look(Instant now, const State& state, std::span<const Event> ev
     if (!entry.watched) continue;
     const PowerDomainId id = entry.seen.domain;
     const Watts limit = *situation.caps->limit(id);
-    // No load is a part of a limit of nothing.
+    // A share of a limit of 0 is undefined.
     entry.part = milliwatts_of(limit) > 0 ? situation.power->planned(id) / limit : 0;
     entry.above = situation.power->excess(*situation.caps, id) > 0;
   }

@@ -1,5 +1,6 @@
-// What executors and agents say that contradicts what is known. What only they can know (that ranks
-// of the present attempt are up, have ended or are gone) is believed; nobody lies about that here.
+// Reports of executors and agents that contradict what is known. Control believes what only they
+// can know (that ranks of the present attempt are up, have ended or are gone); no false report here
+// concerns that.
 #include <limits>
 
 #include "twin/protocol_world.hpp"
@@ -42,7 +43,7 @@ void ProtocolWorld::contradict() {
   handle({time_.now(), lie, {}}, [this](const Answer& answer) {
     if (answer.status) wrong("what cannot be was believed");
   });
-  heard_.resize(heard);  // what cannot be now may be true later, and is not said again then
+  heard_.resize(heard);  // an impossible report may become true later, so it is not repeated
   if (controller_ && controllers_ == term && appended_ != before) {
     wrong("something came of what cannot be");
   }

@@ -188,7 +188,7 @@ void ProtocolNodes::deliver(const Order& order) {
   reach_agent(order.to.node, [order](Agent& agent, Instant now) { agent.on_order(order, now); });
 }
 
-/// What a keeper says goes to the agent that lives when it is said, or to none.
+/// Messages of a keeper go to the agent that lives at that time, or are lost.
 void ProtocolNodes::tell_agent(NodeId id, ToAgent tell) {
   const std::pair to(node(id).boot, node(id).incarnation);
   outside_.time.after(kOnNode, [this, id, to, tell = std::move(tell)] {
@@ -322,8 +322,8 @@ void ProtocolNodes::cap_clock(NodeId id, const AttemptId& attempt, const RankSha
   }
 }
 
-/// Now and then each process writes something through the fence of its job. Epochs of an attempt
-/// may overlap while a rank leaves: its successors' rendezvous keeps it off.
+/// From time to time each process writes something through the fence of its job. Epochs of an
+/// attempt may overlap while a rank leaves: its successors' rendezvous excludes it.
 void ProtocolNodes::have_effect(NodeId id, const AttemptId& attempt, std::uint64_t pid) {
   outside_.time.after(kEffects, [this, id, attempt, pid] {
     const auto* process = find_process(id, attempt, pid);

@@ -1,11 +1,12 @@
-// twin/protocol_nodes.hpp - the nodes of a virtual fleet with the real agents and keepers, and the
-// processes that they hold: what can die, freeze, drift and start anew.
+// twin/protocol_nodes.hpp - the nodes of a virtual fleet with the real agents and keepers, and
+// their processes: they can die, freeze, drift and restart.
 //
-// Built by ProtocolWorld, which brings orders and takes reports. Each node has a clock of its own
-// that runs too fast or too slow and begins anew with a boot. Between agent, keepers and processes
-// of a node nothing is lost but with one of them. One thread.
-// It watches what no machine of the protocol can see: that no accelerator ever has processes of two
-// attempts, unless they share it, and no job two attempts at once unless its effects are fenced.
+// Built by ProtocolWorld, which delivers orders and takes reports. Each node has a clock of its own
+// that runs too fast or too slow and restarts with a boot. Messages between the agent, keepers and
+// processes of a node are lost only if one of them dies. One thread.
+// It checks what no machine of the protocol can see: that no accelerator ever has processes of two
+// attempts, unless they share it, and that no job has two attempts at once unless its effects are
+// fenced.
 // Cost: O(nodes + keepers) a timer.
 #pragma once
 
@@ -22,11 +23,11 @@
 
 namespace orrery {
 
-/// What a job truly is.
+/// The true properties of a job.
 struct ProtocolJob {
   RestartPolicy restart = RestartPolicy::kWhenSafe;
   std::uint32_t devices = 1;
-  std::uint32_t devices_min = 0;          ///< elastic down to it; 0: of one size
+  std::uint32_t devices_min = 0;          ///< elastic down to it; 0: fixed size
   std::uint16_t share = kWholeDevice;     ///< of its device, in thousandths
   Duration work = Duration::seconds(60);  ///< of an attempt, once its ranks have started
   std::string tenant = "default";
@@ -38,22 +39,22 @@ class ProtocolNodes {
     std::uint64_t cluster = 1;
     std::size_t nodes = 1;
     Duration beat = Duration::seconds(1);
-    double ignores_term = 0;  ///< share of processes that end by SIGKILL alone
-    std::int32_t drift = 0;   ///< of clocks, at most, in 1/10000 either way
+    double ignores_term = 0;  ///< share of processes that only SIGKILL ends
+    std::int32_t drift = 0;   ///< of clocks, at most, in 1/10000 in both directions
   };
   struct Outside {
     VirtualTime& time;
     std::function<void(const Report&)> send;
-    std::function<void(std::string)> wrong;  ///< a promise is broken
+    std::function<void(std::string)> wrong;  ///< called when a promise is broken
   };
 
   ProtocolNodes(const Setup& setup, std::uint64_t seed, Outside outside);
   ProtocolNodes(const ProtocolNodes&) = delete;
   ProtocolNodes& operator=(const ProtocolNodes&) = delete;
 
-  /// Before any order speaks of the job.
+  /// Must be called before any order for the job.
   void know(JobId id, const ProtocolJob& job) { jobs_[id] = job; }
-  /// An order reaches its node.
+  /// Delivers an order to its node.
   void deliver(const Order& order);
 
   // --- Faults: each has no effect where it cannot happen
@@ -62,14 +63,14 @@ class ProtocolNodes {
   void start_agent(NodeId id);
   void freeze_agent(NodeId id);
   void thaw_agent(NodeId id);
-  /// Its processes die with it.
+  /// Kills a keeper, and its processes with it.
   void kill_keeper(NodeId id, const AttemptId& attempt);
   void freeze_keeper(NodeId id, const AttemptId& attempt);
   void thaw_keeper(NodeId id, const AttemptId& attempt);
   void fail_rank(NodeId id, const AttemptId& attempt);
   void report_fault(NodeId id, const HealthFault& fault);
   void power_off(NodeId id);
-  /// With a new boot id.
+  /// Powers the node on, with a new boot id.
   void power_on(NodeId id);
 
   // --- Time
@@ -85,11 +86,11 @@ class ProtocolNodes {
   [[nodiscard]] std::size_t keepers() const;
   /// Living processes of an attempt, on all nodes.
   [[nodiscard]] std::size_t processes(const AttemptId& attempt) const;
-  /// The least clock that a process of it runs at; 1: none is lowered.
+  /// The lowest clock of the attempt's processes; 1: none is lowered.
   [[nodiscard]] double clock(const AttemptId& attempt) const;
   /// Processes ever started.
   [[nodiscard]] std::uint64_t started() const { return pids_; }
-  /// Effects of older attempts that a fence kept off.
+  /// Effects of older attempts that a fence rejected.
   [[nodiscard]] std::uint64_t fenced() const { return fenced_; }
 
  private:
@@ -100,7 +101,7 @@ class ProtocolNodes {
     std::uint16_t share = kWholeDevice;
     double clock = 1;
   };
-  /// What arrives while somebody is frozen.
+  /// Messages that arrive while the agent or keeper is frozen.
   using Inbox = std::vector<VirtualTime::Event>;
   using Processes = std::map<RankSlot, Process>;
   struct KeeperHost {
@@ -124,7 +125,7 @@ class ProtocolNodes {
 
   Node& node(NodeId id) { return nodes_[id.value()]; }
   [[nodiscard]] Instant clock(const Node& node) const;
-  /// When a node's clock will show `at`.
+  /// The time at which a node's clock will show `at`.
   [[nodiscard]] static Instant when(const Node& node, Instant at);
   KeeperHost* host_of(NodeId id, const AttemptId& attempt);
   template <class Visit>
@@ -146,7 +147,7 @@ class ProtocolNodes {
   void join_epoch(NodeId id, const FenceToken& token, const RankSlot& slot, double clock);
   void cap_clock(NodeId id, const AttemptId& attempt, const RankShare& share);
   void have_effect(NodeId id, const AttemptId& attempt, std::uint64_t pid);
-  /// nullptr: it lives no more.
+  /// nullptr: the process is dead.
   [[nodiscard]] Processes::value_type* find_process(NodeId id, const AttemptId& attempt,
                                                     std::uint64_t pid);
   struct Ending {

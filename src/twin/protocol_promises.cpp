@@ -1,4 +1,4 @@
-// What must be so of a protocol world after every input, and at its end.
+// Promises that a protocol world must keep after every input, and at its end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,7 +64,7 @@ void ProtocolWorld::check_jobs() {
   show_changes();
 }
 
-/// Of the state, what decides: a line a job, a line a node.
+/// The deciding part of the state: a line for each job and each node.
 std::vector<std::string> ProtocolWorld::picture(const State& state) const {
   std::vector<std::string> lines;
   lines.reserve(state.jobs() + nodes_.size() + 1);

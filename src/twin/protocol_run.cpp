@@ -11,14 +11,14 @@ constexpr int kSteps = 100;
 constexpr int kCalmMinutes = 120;
 
 constexpr std::array<const char*, 3> kTenants{"lab/red", "lab/blue", "solo"};
-/// Everybody may hold everything.
+/// Tenants without quotas: each may hold everything.
 constexpr const char* kNoQuotas =
     "apiVersion: orrery/v1\nkind: Tenants\nname: all\ntenants: [{name: lab}, {name: lab/red}, "
     "{name: "
     "lab/blue}, {name: solo}]\n";
 
-/// Guarantees that fit the fleet, some limits, and now and then a tenant that may not borrow or is
-/// not there any more.
+/// Guarantees that fit the fleet, some limits, and sometimes a tenant that may not borrow or is
+/// removed.
 std::string draw_tenants(Rng& rng, std::size_t nodes) {
   const std::uint64_t all = 8 * nodes;
   std::uint64_t left = all;
@@ -48,14 +48,14 @@ class FaultInjector {
 
   void strike();
   void fill_disk();
-  /// An elastic job shall go on with other devices.
+  /// Resizes an elastic job to other devices.
   void resize();
   void cap_power();
-  /// Some nodes are to be empty for a while, now, later, or no more.
+  /// Plans a maintenance window of some nodes, for now or later, or cancels it.
   void plan_maintenance();
-  /// Executors and agents contradict what is known.
+  /// Lets executors and agents contradict what is known.
   void contradict();
-  /// Who may hold how much is another from now on.
+  /// Changes the quotas of tenants.
   void set_quotas();
   [[nodiscard]] Duration pause(std::int64_t most_ms) {
     return Duration::milliseconds(
@@ -116,7 +116,7 @@ void FaultInjector::fill_disk() {
   later([this] { world_.free_disk(); });
 }
 
-/// Some of what it has and of what is free, from some node on.
+/// Draws some of the job's devices and some free ones, from a random node on.
 std::vector<NodeDevices> FaultInjector::draw_place(std::uint32_t devices, const Allocation& has) {
   const FleetView view = world_.state().fleet().view();
   const std::size_t nodes = world_.nodes().size();
@@ -225,7 +225,7 @@ void FaultInjector::strike_keeper(NodeId at) {
       note("rank fails " + of);
       return nodes.fail_rank(at, attempt);
     default:
-      // A binding lease rests on a keeper that can run: one that is stopped cannot kill.
+      // A binding lease relies on a keeper that can run: a frozen keeper cannot kill.
       if (binding(attempt)) return;
       note("keeper freezes " + of);
       nodes.freeze_keeper(at, attempt);
@@ -236,7 +236,7 @@ void FaultInjector::strike_keeper(NodeId at) {
 void FaultInjector::strike_node(NodeId at) {
   ProtocolNodes& nodes = world_.nodes();
   if (!nodes.powered(at)) {
-    // The operator sees that it is off.
+    // The operator has confirmed that the node is off.
     note(fmt::format("node {} is fenced", at.value()));
     return world_.operate(FenceNode{at});
   }
@@ -302,7 +302,7 @@ bool maintained(std::uint64_t seed) { return seed % 7 == 3; }
 /// One seed in five has tenants, and quotas that change while their jobs run.
 bool tenanted(std::uint64_t seed) { return seed % 5 == 3; }
 
-/// In one seed of four executors and agents say what contradicts what is known.
+/// In one seed of four, executors and agents send reports that contradict what is known.
 bool lying(std::uint64_t seed) { return seed % 8 == 3 || seed % 8 == 6; }
 
 const char* draw_fair_policy(Rng& rng) {
@@ -326,7 +326,7 @@ Variety draw_variety(Rng& rng, std::uint64_t seed, ProtocolRules& rules) {
   return variety;
 }
 
-/// What a job of such a seed has beside what others have.
+/// Adds to a job what such seeds vary.
 void vary(ProtocolJob& job, const Variety& variety, Rng& rng) {
   if (variety.elastic && rng.below(3) != 0) {
     job.devices = 4 * (1 + static_cast<std::uint32_t>(rng.below(8)));

@@ -1,7 +1,7 @@
 // twin/protocol_run.hpp - one seed of the protocol: a small fleet, a few jobs, about a hundred
-// faults, then calm, in which everything has to come to its end.
+// faults, then a calm phase, in which everything has to finish.
 //
-// The seed says all of it. docs/campaigns.md lists the long runs.
+// The seed determines everything. docs/campaigns.md lists the long runs.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ class ProtocolSites {
 
 struct ProtocolRun {
   std::string failure;        ///< the first promise that was broken; empty: none
-  std::uint64_t history = 0;  ///< hash of all that was durable
-  std::uint64_t faults = 0;   ///< without those of the network
+  std::uint64_t history = 0;  ///< hash of all durable events
+  std::uint64_t faults = 0;   ///< faults except those of the network
   std::uint64_t crashes = 0;  ///< of the controller
   std::uint64_t events = 0;   ///< durable
 };

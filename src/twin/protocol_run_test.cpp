@@ -18,17 +18,18 @@ class ProtocolTest : public testing::Test {
   std::unique_ptr<ProtocolSites> sites_;
 };
 
-// Each once broke a promise: a timer that was due in the moment of a crash (836, 1607), a late
-// report that an attempt was gone before it was launched again (4490), a late answer to an earlier
-// controller (6786), an end that was told when its job was gone already (6431). Of jobs that
-// resize: one that starts again beside an earlier epoch (61), that has nothing left when a node
-// boots (16), that comes back to a node whose part of it is done (4), or was to leave it in the
-// epoch before (220), an exit that is heard after the next epoch (4672), ranks that end before
-// those that leave (7657). Of tenants: an elastic job gives back more than its tenant has above its
-// guarantee (388), or stops altogether because it cannot go on with less yet (553), and a full pass
-// takes what is guaranteed by now (598). Of lies: an attempt that a node names before it starts
-// (1582). Of windows: a fault within one (26120). Of shares: one beside sharers that leave for
-// somebody who gets the device whole, without end (7279).
+// Each of these seeds once broke a promise: a timer that was due at the moment of a crash (836,
+// 1607), a late report that an attempt was gone before it was launched again (4490), a late answer
+// to an earlier controller (6786), an end that was reported when its job was gone already (6431).
+// Seeds with resized jobs: a job that restarts beside an earlier epoch (61), has nothing left when
+// a node boots (16), comes back to a node whose part of it is done (4), or was to leave that node
+// in the epoch before (220); an exit that is reported after the next epoch (4672); ranks that end
+// before those that leave (7657). Seeds with tenants: an elastic job gives back more than its
+// tenant has above its guarantee (388), or stops altogether because it cannot go on with less yet
+// (553), and a full pass takes what is guaranteed by now (598). Seeds with false reports: an
+// attempt that a node names before it starts (1582). Seeds with windows: a fault within one
+// (26120). Seeds with shared devices: a fault beside sharers that leave for a job that gets the
+// device whole, without end (7279).
 TEST_F(ProtocolTest, KeepsItsPromisesWhereTheyWereOnceBroken) {
   for (const std::uint64_t seed : {4U, 16U, 61U, 220U, 388U, 553U, 598U, 836U, 1582U, 1607U, 4490U,
                                    4672U, 6431U, 6786U, 7279U, 7657U, 26120U}) {

@@ -19,7 +19,7 @@ std::int64_t devices_of(std::span<const PlacedGang> gangs) {
   return devices;
 }
 
-/// Whether work of the one counts for the other, too.
+/// Whether the tenant is `above` or below it.
 bool is_below(std::string_view tenant, std::string_view above) {
   if (above.empty() || tenant == above) return true;
   return tenant.starts_with(above) && tenant[above.size()] == '/';
@@ -85,7 +85,8 @@ std::string TenantAccounts::above_limit(TenantId tenant) const {
   return {};
 }
 
-/// Who may not borrow lives on its own guarantee, or on that of the nearest above it that has one.
+/// A tenant that may not borrow is held to its own guarantee, or to that of its nearest ancestor
+/// with one.
 std::string TenantAccounts::above_own(TenantId tenant) const {
   if (!tenant.valid() || tree_.may_borrow(tenant)) return {};
   for (TenantId at = tenant; at.valid(); at = tree_.parent(at)) {

@@ -1,10 +1,11 @@
-// twin/protocol_tenants.hpp - what tenants hold, counted from events alone, and whether every
-// decision kept what they were promised.
+// twin/protocol_tenants.hpp - counts from events alone what tenants hold, and checks that every
+// decision kept the tenants' promises.
 //
-// One for a controller's term, from the state it begins with; told every event, in order. Devices
-// are those of its jobs from start to end, stopping ones too: what a start or a growth may not take
-// beyond limits. A job that is stopped or shrunk for another tenant's must lie above what its own
-// tenants are guaranteed, and what is stopping counts as gone. One type of accelerator. One thread.
+// One for a controller's term, from the state it begins with; gets every event, in order. A
+// tenant's devices are those of its jobs from start to end, stopping ones too: a start or a growth
+// may not take them beyond limits. A job that is stopped or shrunk for another tenant's must lie
+// above what its own tenants are guaranteed, where stopping jobs count as gone. One type of
+// accelerator. One thread.
 // Cost: O(jobs x depth) a decision.
 #pragma once
 
@@ -21,7 +22,7 @@ class TenantAccounts {
  public:
   explicit TenantAccounts(const State& state);
 
-  /// The promise that it breaks; empty: none.
+  /// Applies the event. Returns the promise that it breaks; empty: none.
   [[nodiscard]] std::string take(const Event& event);
 
  private:

@@ -169,7 +169,7 @@ void ProtocolWorld::kill_controller(const std::string& where) {
   if (!controller_) return;
   note("the controller dies " + where);
   if (writing_ > 0 && chance(0.5)) {
-    // All that was on its way is there, and nobody was told.
+    // All writes under way reached the disk, but no client was answered.
     commit();
   } else if (!unwritten_.empty()) {
     log_.tear(unwritten_.front().at, unwritten_.front().events, rng_);

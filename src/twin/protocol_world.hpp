@@ -1,11 +1,11 @@
 // twin/protocol_world.hpp - the whole protocol of running jobs in a virtual world: the real control
-// core and fleet link, agents and keepers, with a network and a log between them that fail.
+// core and fleet link, agents and keepers, with an unreliable network and log between them.
 //
-// Made once a seed; break things through its calls, let time pass, and ask whether a promise was
+// Made once a seed; the caller injects faults, lets time pass, and asks whether a promise was
 // broken. Everything follows from the seed and the calls. One thread.
-// After every input of control: a job that a client was told of is there, once, and ends once; a
-// restart finds the state that was durable; where the policy holds quotas, tenants have what they
-// were promised. Of processes see ProtocolNodes.
+// Checked after every input of control: a job that was acknowledged to a client exists, once, and
+// ends once; a restart finds the state that was durable; where the policy holds quotas, tenants
+// have what they were promised. ProtocolNodes checks the processes.
 // Cost: O(nodes + keepers + log events) a step.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace orrery {
 
 class Catalog;
 
-/// A small fleet of one kind with all that control rests on; any number of worlds.
+/// A small fleet of one kind with the facts that control needs; serves any number of worlds.
 class ProtocolSite {
  public:
   /// The catalog must outlive it. Errors: the catalog has no such nodes.
@@ -36,9 +36,9 @@ class ProtocolSite {
   ProtocolSite& operator=(const ProtocolSite&) = delete;
 
   [[nodiscard]] const Topology& topology() const { return topology_; }
-  /// For one controller after the other, without limits of power; refers to this site.
+  /// The setup of one controller after the other, without limits of power; refers to this site.
   [[nodiscard]] ControlSetup setup(const Policy& policy) const;
-  /// From then on power can be capped: clocks fall by what the accelerators are known to draw.
+  /// Allows power caps from then on: clocks fall by the known draw of the accelerators.
   void limit_power(ControlSetup& setup) const;
 
  private:
@@ -49,19 +49,19 @@ class ProtocolSite {
   TenantTree tenants_;
 };
 
-/// How unreliable it is, and its times.
+/// How unreliable the world is, and its times.
 struct ProtocolRules {
   double loss = 0;      ///< of a message between controller and agents or clients
-  double doubling = 0;  ///< likewise
+  double doubling = 0;  ///< share of such messages that arrive twice
   Duration delay_max = Duration::milliseconds(2);
   double stray = 0;       ///< share of messages that take up to 30 s
-  double crash = 0;       ///< of the controller, at each of the points an input passes
+  double crash = 0;       ///< of the controller, at each point that an input passes
   double slow_write = 0;  ///< share of writes to the log that take up to `write_max`
   Duration write_max = Duration::seconds(20);
-  double ignores_term = 0;  ///< share of processes that end by SIGKILL alone
-  std::int32_t drift = 0;   ///< of clocks, at most, in 1/10000 either way
+  double ignores_term = 0;  ///< share of processes that only SIGKILL ends
+  std::int32_t drift = 0;   ///< of clocks, at most, in 1/10000 in both directions
   Duration beat = Duration::seconds(5);
-  Duration lease = Duration::minutes(1);  ///< of jobs that restart after it
+  Duration lease = Duration::minutes(1);  ///< of jobs that restart after its end
   std::string policy = "fifo";
   bool power_limited = false;
 };
@@ -80,44 +80,44 @@ class ProtocolWorld final : private HostOutlet {
   [[nodiscard]] VirtualTime& time() { return time_; }
   [[nodiscard]] ProtocolNodes& nodes() { return nodes_; }
 
-  // --- Clients: each asks again until it is answered
+  // --- Clients: each repeats its request until it is answered
 
   void submit(const ProtocolJob& job);
-  /// Of the n-th submission.
+  /// Cancels the n-th submission.
   void cancel(std::size_t n);
   [[nodiscard]] std::size_t submissions() const { return clients_.size(); }
-  /// A command of the operator, or a decision of a pass; lost when nobody is there.
+  /// Sends a command of the operator or a decision of a pass; it is lost if no controller lives.
   void operate(const InputKind& command);
-  /// Of the whole site; none takes it back.
+  /// Sets the power cap of the whole site; none removes it.
   void cap_power(std::optional<Watts> cap);
 
   // --- Faults
 
   void kill_controller(const std::string& where);
   void start_controller();
-  /// Only the reserve of the disk is left: nothing new is accepted, what ends is still recorded.
+  /// Leaves only the reserve of the disk: no job is accepted, but ends are still recorded.
   void fill_disk() { disk_full_ = true; }
   void free_disk() { disk_full_ = false; }
   [[nodiscard]] bool controller_lives() const { return controller_ != nullptr; }
   void cut(NodeId node) { cut_[node.value()] = true; }
   void join(NodeId node) { cut_[node.value()] = false; }
-  /// A report of old comes once more.
+  /// Delivers an old report once more.
   void repeat_report();
-  /// What control was once told of ranks, it is told once more.
+  /// Delivers an old input about ranks to control once more.
   void repeat_input();
-  /// An executor says what cannot be: control must refuse it, and nothing may come of it.
+  /// Delivers an impossible report of an executor: control must refuse it without any effect.
   void contradict();
-  /// An agent says that another attempt, epoch or job runs on its node than does.
+  /// Lets an agent report another attempt, epoch or job on its node than runs there.
   void mislead();
-  /// Nothing fails from here on, and what is broken is mended.
+  /// Ends all faults and repairs what is broken.
   void make_calm();
   void note(const std::string& what);
 
-  // --- What came of it
+  // --- Results
 
-  /// Every job has ended, and nothing is left of any.
+  /// Whether every job has ended, with nothing left of any.
   [[nodiscard]] bool settled();
-  /// What is not settled.
+  /// Describes what is not settled.
   [[nodiscard]] std::string unsettled();
   /// The first promise that was broken; empty: none.
   [[nodiscard]] const std::string& failure() const { return failure_; }
@@ -129,10 +129,10 @@ class ProtocolWorld final : private HostOutlet {
  private:
   struct Client {
     ProtocolJob job;
-    std::optional<JobId> made;  ///< by control, durable
+    std::optional<JobId> made;  ///< job that control made of it, durable
     bool answered = false;
     bool cancels = false;
-    bool cancelled = false;  ///< and knows it
+    bool cancelled = false;  ///< the client knows of the cancellation
   };
 
   void wrong(const std::string& what);
@@ -162,7 +162,7 @@ class ProtocolWorld final : private HostOutlet {
   /// Precondition: a controller lives, and knows the job's tenant.
   [[nodiscard]] Submission submission_of(std::size_t n) const;
 
-  // Lies (protocol_lies.cpp).
+  // False reports (protocol_lies.cpp).
   [[nodiscard]] InputKind draw_contradiction(const Job& job);
 
   // Promises (protocol_promises.cpp).
@@ -180,25 +180,25 @@ class ProtocolWorld final : private HostOutlet {
   std::vector<bool> cut_;
   DurableLog log_;
   std::unique_ptr<ControlHost> controller_;
-  std::optional<Scheduler> passes_;         ///< full ones, beside the controller
-  std::optional<TenantAccounts> accounts_;  ///< of a policy that holds quotas
+  std::optional<Scheduler> passes_;         ///< full passes, beside the controller
+  std::optional<TenantAccounts> accounts_;  ///< set if the policy holds quotas
   std::uint64_t controllers_ = 0;
   std::uint64_t crashes_ = 0;
   std::vector<Client> clients_;
-  std::vector<JobPhase> ended_;                       ///< by job, as is durable; kHeld: it has not
+  std::vector<JobPhase> ended_;                       ///< by job, the durable end; kHeld: not ended
   std::optional<std::vector<std::string>> expected_;  ///< picture that a restart must find
   std::vector<std::string> shown_;
-  std::vector<Report> reports_;   ///< some of the past
-  std::vector<InputKind> heard_;  ///< likewise, of ranks
+  std::vector<Report> reports_;   ///< some old reports
+  std::vector<InputKind> heard_;  ///< some old inputs about ranks
   /// The events of one input, not durable yet.
   struct Unwritten {
     Instant at;
     std::vector<Event> events;
   };
   std::deque<Unwritten> unwritten_;
-  std::size_t writing_ = 0;     ///< the first so many of them are on their way to the disk
+  std::size_t writing_ = 0;     ///< how many of them, from the front, are being written to disk
   std::uint64_t appended_ = 0;  ///< inputs with events, of this controller
-  bool doomed_ = false;         ///< the controller dies as soon as it has done what it does
+  bool doomed_ = false;         ///< the controller dies once it has handled its present input
   bool disk_full_ = false;
   std::string failure_;
   ProtocolNodes nodes_;

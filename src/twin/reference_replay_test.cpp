@@ -1,4 +1,4 @@
-// Replays of other people's simulators on the same traces: equality to 0.001 s, not closeness.
+// Replays the runs of other simulators on the same traces; results must be equal within 0.001 s.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -35,7 +35,7 @@ Result<ReplayRules> replay_rules(std::string_view name) {
 
 namespace {
 
-/// What was compared with the numbers of the simulator; none: every policy is played.
+/// The policies that were compared with the simulator's numbers; empty: every policy may be played.
 std::vector<std::string_view> played_under(std::string_view rules) {
   if (rules == "helios") return {"fifo", "sjf"};
   if (rules == "muri") return {"fifo", "srtf", "srsf"};
@@ -61,7 +61,7 @@ Result<Policy> policy_under(const ReplayRules& rules, std::string_view text,
     defaults = "node_fit=first";
     if (name == "srtf" || name == "srsf") defaults += ",preemption=anew,min_run=0 s";
   } else if (rules.name == "gavel") {
-    // A recomputation of who runs comes 1,920 s after the last one, or when nothing runs.
+    // The running jobs are recomputed 1,920 s after the last time, or when nothing runs.
     defaults = "blocked=stops,node_fit=first,pass_interval=1920 s";
   }
   if (unstated_version == 0) {

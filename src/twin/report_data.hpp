@@ -1,8 +1,8 @@
 // twin/report_data.hpp - what a report of simulations shows: several policies on one fleet and
 // trace.
 //
-// Plain values, filled by whoever ran the simulations; nothing here is computed. What is empty or
-// absent is left out of the report, and so is what is not finite. "By type" is in the order of
+// Plain values, filled by the caller that ran the simulations; nothing here is computed. Values
+// that are empty, absent or not finite are left out of the report. "By type" is in the order of
 // ReportData::types. Memory: as given; the report itself draws a bounded part of it.
 #pragma once
 
@@ -38,7 +38,7 @@ struct PolicySummary {
   std::optional<double> co2_kg;
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
-  std::uint64_t corrupt = 0;    ///< jobs that finished with wrong results, and nobody knows
+  std::uint64_t corrupt = 0;    ///< jobs that finished with wrong results, undetected
   std::uint64_t never = 0;      ///< jobs that no state of the fleet could run
   std::uint64_t oversized = 0;  ///< jobs that ask for more than the fleet has
   std::uint64_t events = 0;
@@ -69,8 +69,8 @@ struct JobClass {
 struct FailureRecord {
   Instant at;
   std::string component;  ///< what failed: "accelerator memory", "switch"
-  Duration detection;     ///< until somebody knew
-  Duration repair;        ///< from then on, until it was back
+  Duration detection;     ///< from the fault to its detection
+  Duration repair;        ///< from the detection to the end of the repair
   std::uint32_t jobs_hit = 0;
 };
 
@@ -93,7 +93,7 @@ struct GanttBar {
   std::string job;
   std::uint32_t row = 0;
   std::uint32_t group = 0;
-  double devices = 0;  ///< of shared ones the share
+  double devices = 0;  ///< shared devices count by their share
   Instant from;
   Instant to;
   bool fault = false;  ///< it ended by a fault of the hardware
@@ -121,7 +121,7 @@ struct SlowJob {
   std::uint32_t devices = 0;
   Duration queueing;
   Duration jct;
-  std::string reason;               ///< why it waited
+  std::string reason;               ///< reason for its wait
   std::vector<std::string> course;  ///< its submission, starts and stops, a line each
 };
 
@@ -133,7 +133,7 @@ struct PolicyReport {
   std::vector<JobClass> classes;
   std::vector<UseHours> use;  ///< by type
   std::vector<FailureRecord> failures;
-  RowMap fragmentation;  ///< of the free devices, the share in nodes that are partly used
+  RowMap fragmentation;  ///< share of the free devices that are in partly used nodes
   RowMap in_use;         ///< of all devices
   RowMap power;          ///< of a rack's limit, or of its nodes' ratings where it has none
   GanttChart gantt;
@@ -154,9 +154,9 @@ struct ReportData {
   TimeAxis time = TimeAxis::kElapsed;
   std::uint64_t seed = 0;
   std::string failures;  ///< the profile; empty: none were injected
-  std::string measured;  ///< which jobs figures are of; empty: all
+  std::string measured;  ///< jobs that figures cover; empty: all
   std::string command;
-  std::vector<std::string> notes;  ///< assumptions worth knowing
+  std::vector<std::string> notes;  ///< assumptions to report
   std::vector<std::string> types;  ///< accelerators of the fleet
   std::vector<PolicyReport> policies;
 };

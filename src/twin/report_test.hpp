@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-/// How much of everything there is.
+/// Sizes of the made-up report.
 struct MadeUpSize {
   std::size_t policies = 3;
   std::size_t samples = 8760;
@@ -196,7 +196,7 @@ inline PolicySummary made_up_summary(const MadeUpSize& size, double slow) {
           .history_hash = "8f3a6c11d07be259"};
 }
 
-/// The first policy is the oracle; the second wins over the others. Ends of names need escapes.
+/// The first policy is the oracle; the second beats the others. The ends of names need escapes.
 inline ReportData made_up_report(const MadeUpSize& size) {
   constexpr const char* kNames[] = {"srtf-oracle", "orrery", "fifo", "backfill", "fair <share>"};
   ReportData data{.title = "A year on three kinds of accelerators",

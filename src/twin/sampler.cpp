@@ -46,7 +46,7 @@ void Sampler::look(Instant now, const State& state) {
   samples_.push_back(take(now, state));
 }
 
-// Devices in nodes some of whose devices are in use, of those that are free.
+// Share of the free devices that are in nodes with other devices in use.
 float Sampler::stranded_in(const State& state, DomainId domain) const {
   double free = 0;
   double partial = 0;
@@ -88,7 +88,7 @@ Sampler::Sample Sampler::take(Instant now, const State& state) const {
   return sample;
 }
 
-// All figures are those at the nodes, where the limits of every level are comparable: a site's cap
+// All figures are taken at the nodes, where the limits of every level are comparable: a site's cap
 // at the meter leaves its nodes less. A domain may draw what its own limit and those below it
 // allow.
 void Sampler::add_power(Sample& sample, const Situation& situation) const {

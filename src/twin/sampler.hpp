@@ -1,7 +1,7 @@
-// twin/sampler.hpp - what a report draws over time, taken while a simulation runs.
+// twin/sampler.hpp - time series for a report, sampled while a simulation runs.
 //
-// Looks on through SimulationHooks::tick. Keeps at most kSamplesMax instants: when they are full it
-// drops every other one and looks half as often, so a minute and a year cost the same.
+// Called through SimulationHooks::tick. Keeps at most kSamplesMax instants: when they are full it
+// drops every other one and samples half as often, so a minute and a year cost the same.
 // Cost: O(racks) a sample.
 #pragma once
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kJoulesPerKwh = 3.6e6;
 
-/// How a unit is written, and what one is in base units.
+/// Spellings of a unit, and its value in base units.
 struct UnitName {
   std::string_view name;
   double factor;
@@ -34,11 +34,11 @@ constexpr UnitName kCarbonUnits[] = {{"gCO2/kWh", 1 / kJoulesPerKwh},
                                      {"kgCO2/MWh", 1 / kJoulesPerKwh},
                                      {"kg/MWh", 1 / kJoulesPerKwh}};
 
-/// What is read, and how its column is known.
+/// A kind of series, and how its column is recognized.
 struct Subject {
-  std::string_view word;         ///< a column whose name holds it is meant
-  std::string_view column;       ///< so is this one, and ...
-  std::string_view column_unit;  ///< ... this is its unit
+  std::string_view word;         ///< a column whose name contains it
+  std::string_view column;       ///< a column of this name, too,
+  std::string_view column_unit;  ///< with this unit
   std::span<const UnitName> units;
   const QuantityKind& kind;
 };
@@ -88,7 +88,7 @@ class SeriesReader {
     return input_error({file_, place.line, place.column}, std::move(message));
   }
 
-  // The cells of the next line that is not empty.
+  // Returns the cells of the next line that is not empty.
   std::optional<std::vector<Cell>> next_row() {
     while (offset_ < text_.size()) {
       const std::size_t begin = offset_;
@@ -145,7 +145,7 @@ class SeriesReader {
     return printable(fmt::format("{}", fmt::join(names, ", ")), 300);
   }
 
-  // One that says UTC before all others, so that no hour of a local clock comes twice.
+  // A column that says UTC is preferred, so that no hour of a local clock occurs twice.
   [[nodiscard]] Result<std::size_t> time_column(const std::vector<Cell>& header) const {
     constexpr std::string_view kNames[] = {"timestamp", "datetime", "time", "date"};
     for (std::size_t i = 0; i < header.size(); ++i) {
@@ -241,7 +241,7 @@ class SeriesReader {
                                           printable(cell.text, 60)));
   }
 
-  // In base units; nothing where it is missing.
+  // The value in base units; none where it is missing.
   [[nodiscard]] Result<std::optional<double>> value_of(const Cell& cell) const {
     if (is_missing(cell.text)) return std::optional<double>();
     double value = 0;
@@ -315,7 +315,7 @@ Result<StepSeries<Value>> repeated(const CsvSeries<Value>& series, const SeriesS
       const bool never =
           __builtin_add_overflow(round_begin, (step.from - first).count_ns(), &since);
       if (never || since >= end) break;
-      if (since <= 0) steps.clear();  // it holds at `at`, unless another begins before that
+      if (since <= 0) steps.clear();  // `at` itself is covered unless a later step begins before it
       if (steps.size() == kSeriesStepsMax) {
         return input_error({}, fmt::format("the series has more than {} steps over {}",
                                            kSeriesStepsMax, shift.length.text()));

@@ -40,17 +40,17 @@ struct CsvSeries {
 [[nodiscard]] Result<CsvSeries<GramsCo2PerJoule>> read_carbon_series(
     std::string_view text, const std::string& file, const CsvColumns& columns = {});
 
-/// Of one series that plays; 119 years of hours.
+/// Limit of steps of one series; 119 years of hours.
 inline constexpr std::size_t kSeriesStepsMax = std::size_t{1} << 20;
 
-/// Which part of a series plays when.
+/// The part of a series to use, and when.
 struct SeriesShift {
   Instant from;     ///< in the series' own time; beyond its ends it repeats
-  Instant at;       ///< when that plays
-  Duration length;  ///< for how long steps are made
+  Instant at;       ///< when that part begins in the simulation
+  Duration length;  ///< length of the series to make
 };
 
-/// The series over [at, at + length), as what it holds over [from, from + length), starting anew
+/// The series over [at, at + length), with the values it has over [from, from + length), repeated
 /// after every period: 8,760 hours of 2022 serve any year. Errors: a length that is not positive;
 /// more than kSeriesStepsMax steps. Cost: O(steps made).
 template <class Value>

@@ -25,10 +25,10 @@ double mean(std::span<const double> values) {
   return values.empty() ? 0 : sum / static_cast<double>(values.size());
 }
 
-/// Ranks run there or are on their way; those on their way out do not count.
+/// Whether ranks run on the device or are starting; ranks that are stopping do not count.
 bool is_use(DeviceUse use) { return use <= DeviceUse::kExclusive && use != DeviceUse::kStopping; }
 
-/// The mean is the sum yet.
+/// Adds to the sum that later becomes the mean.
 void count_deadline(DeadlineFigures& figures, const JobOutcome& job, Instant now) {
   if (!job.deadline) return;
   ++figures.jobs;
@@ -115,7 +115,7 @@ void Simulation::run(Instant until) {
   }
 }
 
-// Between now and `next` nothing happens, so that the fleet is at each mark as it is now.
+// Nothing happens between now and `next`, so the fleet at each mark is as it is now.
 void Simulation::pass_marks(Instant next) {
   if (!measure_) return;
   if (before_.empty() && measure_->from <= next) {
@@ -149,8 +149,8 @@ std::vector<UseHours> Simulation::use_hours() const {
   return hours;
 }
 
-// What ends, what begins, who comes; then control looks at what changed. What it starts may happen
-// at this very instant, which is then not over.
+// First the events of the world, then submissions and commands; then control looks at what changed.
+// Its actions may have effects at this very instant, which is then not over.
 void Simulation::step_at(Instant now) {
   while (!world_.empty() && world_.next() <= now) {
     const std::optional<Input> seen = world_.step(state());

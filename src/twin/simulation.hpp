@@ -1,8 +1,8 @@
-// twin/simulation.hpp - plays jobs through the very core that runs real clusters, in virtual time.
+// twin/simulation.hpp - runs jobs through the same core that runs real clusters, in virtual time.
 //
-// The loop asks the world what happens next, hands it to the core, and lets the world carry out
-// what the core wants done. It keeps no state of jobs of its own: results are read from control's.
-// One thread. Cost: O(events), and the passes.
+// The loop asks the world for the next event, hands it to the core, and lets the world carry out
+// the core's actions. It keeps no state of jobs of its own: results are read from control's. One
+// thread. Cost: O(events), and the passes.
 #pragma once
 
 #include <array>
@@ -23,17 +23,17 @@
 
 namespace orrery {
 
-/// The jobs submitted within, both ends included, are those that figures are of, and the time
-/// between is that of the devices.
+/// Restricts figures to the jobs submitted within, both ends included; figures of devices cover the
+/// time between.
 struct MeasureWindow {
   Instant from;
   Instant to;
 };
 
-/// Device-hours of one type by what the devices did.
+/// Device-hours of one type by device use.
 using UseHours = std::array<double, kDeviceUses>;
 
-/// What one job came to.
+/// The result of one job.
 struct JobOutcome {
   JobId job;
   std::uint32_t row = 0;  ///< of the trace
@@ -44,18 +44,19 @@ struct JobOutcome {
   Instant end = Instant::max();    ///< max: not ended
   std::optional<Instant> deadline;
   std::uint32_t devices = 0;  ///< of all roles
-  double whole_devices = 0;   ///< the same, of shared ones the share
-  /// Device-hours it would take on the type that run times are of; 0: its work is told in steps.
+  double whole_devices = 0;   ///< as `devices`, but shared devices count by their share
+  /// Device-hours it would take on the type that run times are of; 0: its work is given in steps.
   double work_hours = 0;
   WatchedJob watched;
   JobUsage usage;
 };
 
-/// By how much it finished after its deadline, zero in time, or has passed it unfinished at `now`.
-/// None: no deadline, an end without success, or the deadline is still to come.
+/// How long after its deadline the job finished, or has passed it unfinished at `now`; zero if it
+/// was in time. None: no deadline, an end without success, or the deadline is still to come.
 [[nodiscard]] std::optional<Duration> lateness_of(const JobOutcome& job, Instant now);
 
-/// Of jobs with a deadline. Neither met nor missed: ended without success, or not due yet.
+/// Figures of jobs with a deadline. Jobs that ended without success or are not due yet are neither
+/// met nor missed.
 struct DeadlineFigures {
   std::uint64_t jobs = 0;
   std::uint64_t met = 0;
@@ -64,15 +65,15 @@ struct DeadlineFigures {
   double max_late_s = 0;
 };
 
-/// Looks on; every member may be empty.
+/// Observers of a simulation; every member may be empty.
 struct SimulationHooks {
   std::function<void(const Input&)> input;                      ///< before it is handled
   std::function<void(Instant, std::span<const Event>)> events;  ///< after they were applied
-  std::function<void(Instant, const State&)> tick;              ///< each time virtual time moved
-  BillCheck::Observer billed;  ///< an attempt ran to its end as it was started
+  std::function<void(Instant, const State&)> tick;  ///< whenever virtual time has advanced
+  BillCheck::Observer billed;                       ///< an attempt ran to its end as it was started
 };
 
-/// Times, ends, bills and faults of the measured jobs; uses of the measured time.
+/// Times, ends, bills and faults are of the measured jobs; uses are of the measured time.
 struct SimulationSummary {
   std::uint64_t jobs = 0;
   std::uint64_t measured = 0;
@@ -94,11 +95,11 @@ struct SimulationSummary {
   double energy_kwh = 0;   ///< of jobs, at the meter (PUE)
   double cost_usd = 0;     ///< that jobs are billed
   double co2_kg = 0;
-  FleetBill fleet;    ///< with the devices that no job holds
-  BillFigures bills;  ///< against what was expected of them
+  FleetBill fleet;    ///< including devices that no job holds
+  BillFigures bills;  ///< compared with the expected bills
   std::uint64_t preemptions = 0;
   std::uint64_t faults = 0;
-  std::uint64_t corrupt = 0;  ///< jobs that finished with wrong results, and nobody knows
+  std::uint64_t corrupt = 0;  ///< jobs that finished with wrong results, undetected
   DeadlineFigures deadlines;
   World::Recoveries recoveries;
   std::uint64_t inputs = 0;
@@ -119,19 +120,19 @@ class Simulation {
 
   explicit Simulation(const Parts& parts);
 
-  /// What is known of a job that a history has.
+  /// What is known of a job from a history.
   struct KnownJob {
-    Duration work = Duration::max();  ///< in all, where an option's speed is 1; max: nobody knows
-    Duration left;                    ///< to run as it runs now, if it does and `work` is known
+    Duration work = Duration::max();  ///< total, at an option's speed of 1; max: unknown
+    Duration left;  ///< left to run at its present rate, if it runs and `work` is known
   };
   using JobKnowledge = std::function<KnownJob(const State&, JobId)>;
 
-  /// Before anything else: goes on where a snapshot of the same setup stands
+  /// Must be called before anything else: continues from a snapshot of the same setup
   /// (control/snapshot.hpp). Its jobs come before those of `jobs`. Errors: those of the snapshot.
   [[nodiscard]] Status go_on_from(std::string_view snapshot, Instant now,
                                   const JobKnowledge& knowledge);
 
-  /// Until every job has ended, nothing more can happen, or `until`.
+  /// Runs until every job has ended, nothing more can happen, or `until`.
   void run(Instant until = Instant::max());
 
   [[nodiscard]] const World& world() const { return world_; }
@@ -139,23 +140,23 @@ class Simulation {
   [[nodiscard]] const State& state() const { return core_.state(); }
   [[nodiscard]] Instant now() const { return now_; }
 
-  /// The ledger, and what the usage of those who hold devices gains, were each to say now what
-  /// became of its time.
+  /// The ledger and the added usage of the jobs that hold devices, as if each reported its progress
+  /// now.
   struct Settled {
     Ledger ledger;
     std::map<JobId, JobUsage> usage;
   };
   [[nodiscard]] Settled settled() const;
 
-  /// Of the jobs that were handed in, not of those of a snapshot.
+  /// The outcomes of the submitted jobs, without those of a snapshot.
   [[nodiscard]] std::vector<JobOutcome> outcomes() const;
   [[nodiscard]] SimulationSummary summary() const;
-  /// By type, of the measured time. Work that is found lost counts where it is found.
+  /// Device-hours by type in the measured time. Lost work counts at the time the loss is found.
   [[nodiscard]] std::vector<UseHours> use_hours() const;
 
  private:
   [[nodiscard]] bool done() const;
-  /// Whoever still waits waits for ever: nobody runs, comes or is mended.
+  /// Whether the waiting jobs will wait for ever: nothing runs, arrives or is under repair.
   [[nodiscard]] bool stuck() const;
   [[nodiscard]] Instant next() const;
   void deliver(const Input& input);
@@ -175,15 +176,15 @@ class Simulation {
   Scheduler full_scheduler_;
   std::span<const Input> commands_;
   std::optional<MeasureWindow> measure_;
-  std::vector<UseHours> before_;  ///< up to the begin of the window; empty: not there yet
-  std::vector<UseHours> within_;  ///< up to its end; empty: not there yet
-  std::size_t first_job_ = 0;     ///< of those handed in
+  std::vector<UseHours> before_;  ///< up to the begin of the window; empty: not reached yet
+  std::vector<UseHours> within_;  ///< up to its end; empty: not reached yet
+  std::size_t first_job_ = 0;     ///< of the submitted jobs
   std::size_t next_job_ = 0;
   std::size_t next_command_ = 0;
   Instant now_;
   std::uint64_t inputs_ = 0;
   BillCheck bills_;
-  int idle_ticks_ = 0;  ///< in a row, from which nothing came
+  int idle_ticks_ = 0;  ///< consecutive ticks without a result
   std::uint64_t events_ = 0;
 };
 

@@ -82,9 +82,9 @@ TEST_F(SimulationTest, WhatRunsAtTheEndCountsUntilThen) {
   EXPECT_DOUBLE_EQ(summary_.utilization, 1);
 }
 
-// Of a mapped trace: what runs an hour on the type it was recorded on is done sooner on a faster
-// one, is asked about that first, and never on CPUs; on twice its accelerators it takes half as
-// long.
+// In a mapped trace, a job that runs an hour on the type it was recorded on finishes sooner on a
+// faster one, asks for that first, and never runs on CPUs; on twice its accelerators it takes half
+// as long.
 TEST_F(SimulationTest, RunTimesAreThoseOnTheRecordedTypeAndNumber) {
   cluster_ = facts_of(std::string(kTwoNodes) + "        - {type: dgx-a100-80g, count: 1}\n");
   const Topology& fleet = cluster_->topology();
@@ -125,7 +125,8 @@ TEST_F(SimulationTest, ShortestRemainingTimeTakesDevicesFromLongerJobs) {
   EXPECT_EQ(summary_.preemptions, 1U);
 }
 
-// Who starts at once and is stopped for others has queued, though it never waited for a start.
+// A job that starts at once and is stopped for others has queued, though it never waited for a
+// start.
 TEST_F(SimulationTest, QueueingTimeCountsWhatAJobWaitsBetweenAStopAndItsRestart) {
   add(0, 100, 16);
   add(10, 20, 8);
@@ -139,7 +140,7 @@ TEST_F(SimulationTest, QueueingTimeCountsWhatAJobWaitsBetweenAStopAndItsRestart)
   EXPECT_DOUBLE_EQ(summary_.p99_queueing_s, 20);
 }
 
-// The third waits for the first by its own wish, and then for devices.
+// The third job waits for the first by its dependency, and then for devices.
 TEST_F(SimulationTest, QueueingTimeLeavesOutWhatAJobWaitsForAnother) {
   add(0, 100, 8);
   add(0, 150, 8);
@@ -156,7 +157,7 @@ TEST_F(SimulationTest, QueueingTimeLeavesOutWhatAJobWaitsForAnother) {
   EXPECT_NEAR(third.watched.queued.count_seconds(), 50, 5);
 }
 
-// Two hours of work on half of the fleet, of which the second is measured.
+// Two hours of work on half of the fleet; only the second hour is measured.
 TEST_F(SimulationTest, AWindowMeasuresTheJobsSubmittedInItAndTheDevicesInThatTime) {
   add(0, 3600, 16);
   add(4000, 7200, 8);
@@ -189,8 +190,8 @@ TEST_F(SimulationTest, AWindowMeasuresTheJobsSubmittedInItAndTheDevicesInThatTim
   EXPECT_NEAR(open.utilization, (7200.0 + 100) / 7200 / 2, 1e-9);
 }
 
-// What a node that falls silent held is given to others, or started anew elsewhere, when it is
-// certain that nothing of it runs on: by the policy of the job.
+// When devices of a silent node are reused, or its job restarts elsewhere, depends on the restart
+// policy of the job: it must be certain that nothing of it still runs.
 class SilentNodeTest : public SimulationTest {
  protected:
   struct Played {
@@ -241,7 +242,7 @@ TEST_F(SilentNodeTest, ItsJobStartsElsewhereAtOnceAfterItsLeaseWhenItIsSafeOrNev
   // A node that boots sooner proves it sooner.
   EXPECT_EQ(restarted(RestartPolicy::kWhenSafe, Duration::minutes(5)), 405);
   EXPECT_EQ(restarted(RestartPolicy::kAfterLease, Duration::minutes(5)), 405);
-  // One that never comes back keeps nobody.
+  // A node that never comes back keeps no job from ending.
   EXPECT_EQ(play_loss(RestartPolicy::kNever, NodeId(0), Duration::max()).job.phase,
             JobPhase::kFailed);
   EXPECT_EQ(play_loss(RestartPolicy::kWhenSafe, NodeId(0), Duration::max()).job.phase,
@@ -268,7 +269,7 @@ TEST_F(SilentNodeTest, AGangThatLosesItsRackGoesOnWhenThatIsBack) {
     EXPECT_EQ(played.started, 1905);
     EXPECT_NEAR(device_hours(played.job.usage.lost) * 3600, 16 * 95.0, 16.0);
   }
-  // And one that loses a node of two when that is.
+  // A job that loses one node of two restarts at that time, too.
   for (const RestartPolicy policy : {RestartPolicy::kAtOnce, RestartPolicy::kWhenSafe}) {
     const Played played = play_loss(policy, NodeId(1), Duration::minutes(30));
     EXPECT_EQ(played.started, 1905);
@@ -276,7 +277,7 @@ TEST_F(SilentNodeTest, AGangThatLosesItsRackGoesOnWhenThatIsBack) {
   }
 }
 
-// What the twin says of a live cluster rests on this.
+// The twin's predictions for a live cluster rely on this.
 TEST_F(SimulationTest, AHistoryThatIsGoneOnWithInItsMiddleEndsAsItWouldHave) {
   add(0, 4'000, 8);
   add(0, 1'000, 8);

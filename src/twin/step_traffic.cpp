@@ -60,8 +60,8 @@ class TrafficCounter {
     counted = terms_[exposed];
   }
 
-  /// All-gathers of `bytes` in all: of u members of a group in each domain, a rank sends (1 - u/n)
-  /// / u of it to the next domain's.
+  /// Adds all-gathers of `bytes` in total: with u members of a group in each domain, a rank sends
+  /// (1 - u/n) / u of it to the next domain's.
   void add_ring(double bytes, const Group& group, double hideable, Term exposed) {
     const double here =
         std::clamp(std::floor(layout_.domain_ranks / group.stride), 1.0, group.size);
@@ -73,14 +73,14 @@ class TrafficCounter {
         exposed);
   }
 
-  /// Gradients and weights of the ranks that hold the same part of the model.
+  /// Adds gradients and weights of the ranks that hold the same part of the model.
   void add_parameters() {
     const double ends = std::max(work_.embedding, work_.head) / plan_.tp;
     const Group same{replicas_, static_cast<double>(plan_.tp)};
     const Group same_experts{std::max(1.0, replicas_ * plan_.tp / expert_ranks()), expert_ranks()};
     if (plan_.zero >= 3) {
       add_sharded(ends);
-      // Gathered for both passes, gradients scattered.
+      // Weights are gathered for both passes, gradients scattered.
       const double times = (trained() ? 3 : 2) * micro_batches_ * kWideBytes;
       add_ring(times * routed_, same_experts, compute_, Term::kShard);
     } else if (trained()) {
@@ -110,7 +110,7 @@ class TrafficCounter {
     return compute_ * of / micro_batches_;
   }
 
-  /// Activations forward and their gradients back over every border of chunks.
+  /// Adds activations forward and their gradients back over every border of chunks.
   void add_stages() {
     if (plan_.pp <= 1) return;
     const double stride = static_cast<double>(plan_.ranks()) / plan_.pp;
@@ -147,7 +147,7 @@ class TrafficCounter {
         Term::kContextParallel);
   }
 
-  /// Dispatch and combine in both passes, a copy an expert.
+  /// Adds dispatch and combine in both passes, a copy for each expert.
   void add_experts() {
     if (plan_.ep <= layout_.domain_ranks) return;
     double visits = 0;

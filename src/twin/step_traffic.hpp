@@ -1,5 +1,5 @@
-// twin/step_traffic.hpp - what the nodes of a gang send each other in one step, and what the step
-// becomes when the network gives them less.
+// twin/step_traffic.hpp - what the nodes of a gang send each other in one step, and how long the
+// step takes when the network gives them less.
 //
 // A value, made once a placement: from a training plan by training_traffic, or by hand where only
 // bytes and times are known. Pure. docs/model/contention.md derives the formulas.
@@ -17,7 +17,7 @@ struct Breakdown;
 struct ParallelPlan;
 class TrainingModel;
 
-/// Who sends to whom. Nodes of a gang stand in topology order.
+/// The pattern of sending. Nodes of a gang are in topology order.
 enum class ExchangePattern {
   kShift,   ///< each to the node `reach` further: rings (1 where ranks of neighbours meet), stages
   kSpread,  ///< each to all of the `reach` neighbouring nodes it forms a group with, evenly
@@ -25,23 +25,22 @@ enum class ExchangePattern {
 
 struct Exchange {
   ExchangePattern pattern = ExchangePattern::kShift;
-  double reach = 1;  ///< nodes
-  Bytes node_bytes;  ///< that a node sends in a step
+  double reach = 1;  ///< in nodes
+  Bytes node_bytes;  ///< sent by a node in a step
   Seconds hideable;  ///< computation of the step that it may hide behind
 };
 
-/// How many nodes' worth of an exchange leaves a part of `inside` of the gang's `all` nodes that
-/// stand together. A shift: min(inside, reach, all - inside). A spread in groups of m = min(reach,
-/// all), aligned to the part where they fit into it: inside (m - inside) / m where inside < m, else
-/// 0.
+/// How many nodes' worth of an exchange leaves a contiguous part of `inside` of the gang's `all`
+/// nodes. A shift: min(inside, reach, all - inside). A spread in groups of m = min(reach, all),
+/// aligned to the part where they fit into it: inside (m - inside) / m where inside < m, else 0.
 [[nodiscard]] double crossing_nodes(const Exchange& exchange, double inside, double all);
 
 /// Invariant: 0 < window <= seconds where there are exchanges.
 struct StepTraffic {
   static constexpr std::uint32_t kExchangesMax = 6;
 
-  Seconds seconds;  ///< of a step with no other gang around
-  /// The part of the step in which the exchanges may go on without making it longer.
+  Seconds seconds;  ///< of a step without other gangs
+  /// The part of the step that the exchanges may take without making it longer.
   Seconds window;
   std::array<Exchange, kExchangesMax> exchanges{};
   std::uint32_t count = 0;
@@ -49,19 +48,19 @@ struct StepTraffic {
   [[nodiscard]] std::span<const Exchange> sent() const { return {exchanges.data(), count}; }
   /// Precondition: fewer than kExchangesMax.
   void add(const Exchange& exchange);
-  /// Sent by a node in a step, all exchanges.
+  /// Bytes that a node sends in a step in all exchanges.
   [[nodiscard]] Bytes node_bytes() const;
   /// The least steady rate of a node at which the step takes no longer: node_bytes / window.
   [[nodiscard]] BytesPerSecond demand() const;
 };
 
-/// A step whose nodes may send at `share` each: seconds + max(0, node_bytes / share - window), that
-/// is, the window stretched by demand / share and the rest as it was. What was exposed and what the
-/// computation could hide make up the window, so nothing grows before the overlap is used up.
-/// Infinite when a gang that sends gets nothing.
+/// Time of a step whose nodes may send at `share` each: seconds + max(0, node_bytes / share -
+/// window), that is, the window stretched by demand / share and the rest unchanged. The window
+/// consists of exposed communication and of computation that can hide it, so the step grows only
+/// once the overlap is used up. Infinite when a gang that sends gets nothing.
 [[nodiscard]] Seconds stretched_step(const StepTraffic& traffic, BytesPerSecond share);
 
-/// How the gang of a plan lies on nodes.
+/// How the gang of a plan is spread over nodes.
 struct GangSplit {
   double node_ranks = 1;          ///< of the gang on each of its nodes
   double domain_ranks = 1;        ///< in each scale-up domain; at least node_ranks

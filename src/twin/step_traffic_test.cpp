@@ -92,7 +92,7 @@ TEST(StepTraffic, a_data_parallel_node_sends_its_gradients_and_gathers_weights_o
   const ModelWork& work = model.work();
   double layers = 0;
   for (const LayerWork& kind : work.kinds) layers += kind.layers * kind.parameters;
-  // By hand: 8 ranks hold an eighth each, nobody shares a domain with a peer: 7/8 of 4 + 2 bytes.
+  // By hand: 8 ranks hold an eighth each, and no two share a domain: 7/8 of 4 + 2 bytes.
   const double expected = (layers + std::max(work.embedding, work.head)) * 6 * 7 / 8;
   EXPECT_NEAR(traffic.sent()[0].node_bytes.value(), expected, 1e-9 * expected);
   EXPECT_EQ(traffic.sent()[0].reach, 1);

@@ -1,5 +1,5 @@
-// twin/storage_load.hpp - checkpoints written and read, data staged: bytes that move through the
-// limits of storage systems and the links between sites.
+// twin/storage_load.hpp - transfers of checkpoints and data through the limits of storage systems
+// and the links between sites.
 //
 // One per world; the topology and the SharedLinks must outlive it. Every shared system of a site
 // (hardware/facility.hpp) is a resource for reading and one for writing, of its units' bandwidth;
@@ -34,9 +34,9 @@ struct NodeType;
 struct StorageSpec;
 struct StorageSystem;
 
-/// Position among the storage systems of a fleet: by site, then as the spec has them.
+/// Position among the storage systems of a fleet: by site, then in the order of the spec.
 using StorageId = Id<struct StorageTag>;
-/// Position among the transfers that are under way; free again after.
+/// Position among the transfers under way; reused afterwards.
 using TransferId = Id<struct TransferTag>;
 
 /// Bytes from a system to nodes (loading), from nodes to a system (a checkpoint), from system to
@@ -46,8 +46,8 @@ struct TransferRequest {
   Bytes bytes;                                   ///< at least 0
   std::optional<StorageId> from = std::nullopt;  ///< none: the nodes
   std::optional<StorageId> to = std::nullopt;    ///< none: the nodes
-  double nodes = 1;                ///< that take part, or data movers of a staging: at least 1
-  std::uint32_t site = 0;          ///< of the nodes, position in Topology::sites
+  double nodes = 1;        ///< nodes that take part, or data movers of a staging; at least 1
+  std::uint32_t site = 0;  ///< of the nodes, position in Topology::sites
   const NodeType* node = nullptr;  ///< of the nodes; unused when staging
 };
 
@@ -64,26 +64,27 @@ class StorageLoad {
   /// elsewhere, no WAN link between the sites, no memory in the catalog; those of storage_rate.
   [[nodiscard]] Result<TransferId> start(const TransferRequest& request, Instant now);
 
-  /// What it would move at with nobody else around. Errors: those of start.
+  /// The rate of the transfer without any other. Errors: those of start.
   [[nodiscard]] Result<BytesPerSecond> rate_alone(const TransferRequest& request) const;
 
-  /// Ends a transfer before its time; what had not arrived.
+  /// Ends a transfer early. Returns the bytes that had not arrived.
   Bytes cancel(TransferId id, Instant now);
 
-  /// The rates of these flows are others from now on; flows of somebody else are passed over.
+  /// Must be called with the flows whose rates have changed; flows that are not transfers are
+  /// skipped.
   void rates_changed(std::span<const FlowId> flows, Instant now);
 
-  /// When the first transfer will be through at the rates of now; Instant::max(): none moves.
+  /// When the first transfer completes at the present rates; Instant::max(): none moves.
   [[nodiscard]] Instant next_completion() const;
 
-  /// The transfers that are through at `to`, ascending; their flows and ids are gone. Precondition:
-  /// not past next_completion().
+  /// Returns the transfers that complete at `to`, ascending; their flows and ids are gone.
+  /// Precondition: not past next_completion().
   [[nodiscard]] std::vector<TransferId> advance(Instant to);
 
   [[nodiscard]] Bytes left(TransferId id, Instant now) const;
   [[nodiscard]] FlowId flow(TransferId id) const { return transfers_[id.value()].flow; }
 
-  /// A system at `share` of the bandwidth it was built with: units down, a rebuild. In [0, 1].
+  /// Sets the share of its built bandwidth that a system has (units down, a rebuild), in [0, 1].
   void set_health(StorageId id, double share);
 
  private:
@@ -103,7 +104,7 @@ class StorageLoad {
     FlowId flow;  ///< none: free
     Bytes left;   ///< at `settled`
     Instant settled;
-    BytesPerSecond rate;  ///< since then
+    BytesPerSecond rate;  ///< rate since `settled`
     Instant finish = Instant::max();
   };
 
@@ -121,12 +122,12 @@ class StorageLoad {
   SharedLinks* links_;
   const Topology* topology_;
   const Calibration* calibration_;
-  const StorageSystem* memory_ = nullptr;  ///< of nodes, for each other
+  const StorageSystem* memory_ = nullptr;  ///< memory of nodes, for their peers
   std::vector<System> systems_;
   std::vector<Wan> wan_;
   std::vector<Moving> transfers_;
   std::vector<TransferId> free_;
-  std::vector<TransferId> by_flow_;  ///< none: somebody else's
+  std::vector<TransferId> by_flow_;  ///< none: the flow is not a transfer
   std::set<std::pair<Instant, TransferId>> finishes_;
 };
 

@@ -58,7 +58,7 @@ class StorageLoadTest : public ::testing::Test {
     return started ? *started : TransferId();
   }
   void update(double seconds) { storage.rates_changed(links.update(), at(seconds)); }
-  /// When the next are through, and how many they are.
+  /// The time of the next completions, and their number.
   std::pair<double, std::size_t> next() {
     const Instant end = storage.next_completion();
     const std::size_t through = storage.advance(end).size();

@@ -14,7 +14,7 @@ constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
 constexpr double kGramsPerTonne = 1e6;
 constexpr double kKgPerTonne = 1000;
 
-/// A figure and how it is taken from what a run left.
+/// A figure and how it is taken from the results of a run.
 template <class Facts>
 struct Taken {
   StudyFigure figure;
@@ -39,10 +39,10 @@ double hours_of(const PolicyRun& run, DeviceUse use) {
   return hours;
 }
 
-/// Of what jobs held; none where a type among it has no published price.
+/// Cost of what jobs held; none where a type among it has no published price.
 double cost(const PolicyRun& run) { return run.report.summary.cost_usd.value_or(kNoFigure); }
 
-/// Of the whole fleet; none where one of its types has no published price.
+/// Cost of the whole fleet; none where one of its types has no published price.
 double fleet_cost(const PolicyRun& run) {
   return run.unpriced.empty() ? run.summary.fleet.cost_usd : kNoFigure;
 }
@@ -69,8 +69,8 @@ double ettr(const PolicyRun& run) {
   return ratio(productive, available);
 }
 
-/// What devices achieve: an hour on one that is twice as fast counts two. Of failed programs
-/// nothing counts.
+/// Achieved work of devices: an hour on a device that is twice as fast counts two. Failed programs
+/// count nothing.
 double work_per_hour(const PolicyRun& run) {
   double work = 0;
   double held = 0;
@@ -176,7 +176,7 @@ double or_none(const std::optional<Q>& value) {
   return value ? value->value() : kNoFigure;
 }
 
-/// Of the whole run; none for models of images and videos.
+/// Tokens of the whole run; none for models of images and videos.
 double tokens_of(const Planned& p) {
   const RunLength& run = p.answer.run;
   return run.unit == SampleUnit::kTokens && run.length ? *run.length : kNoFigure;

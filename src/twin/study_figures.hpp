@@ -1,8 +1,8 @@
-// twin/study_figures.hpp - the figures a study can show: what they are called, in what unit, and
-// whether more of them is better.
+// twin/study_figures.hpp - the figures a study can show: their names, units, and whether more is
+// better.
 //
-// A figure is found by its place in the list of its kind of run. Values; NaN is a figure nobody can
-// know here: a price that is not published, goodput without a failure rate.
+// A figure is found by its place in the list of its kind of run. Values; NaN is a figure that
+// cannot be known here: a price that is not published, goodput without a failure rate.
 #pragma once
 
 #include <array>
@@ -35,13 +35,13 @@ struct StudyFigure {
   Better better = Better::kNeither;
 };
 
-/// In the order of figures_of. Made once a call.
+/// The figures in the order of figures_of. Made once a call.
 [[nodiscard]] std::vector<StudyFigure> study_figures(StudyRun run);
 
-/// One value a figure of kSimulate.
+/// The values of the figures of kSimulate.
 [[nodiscard]] std::vector<double> figures_of(const PolicyRun& run);
 
-/// One value a figure of kPlan: those of the best plan. Precondition: the answer has one.
+/// The values of the figures of kPlan: those of the best plan. Precondition: the answer has one.
 [[nodiscard]] std::vector<double> figures_of(const PlanAnswer& answer,
                                              const PlanQuestion& question);
 

@@ -8,7 +8,8 @@
 namespace orrery {
 namespace {
 
-/// Which work is asked for, what fails, what electricity costs, what is known, what is measured.
+/// Options that are conditions: the work, the faults, the price of electricity, what is known, what
+/// is measured.
 constexpr std::array<std::string_view, 27> kConditions = {
     "model",    "seq",         "global_batch", "task",    "tokens", "samples", "trace",
     "format",   "where",       "from",         "to",      "map",    "jobs",    "generate",

@@ -16,8 +16,8 @@ std::string quoted_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// As text that is read as what it was: a number stays one, anything else needs quotes among
-/// commas.
+/// Writes a scalar so that it is read back as it was: a number stays a number, anything else needs
+/// quotes among commas.
 std::string scalar_text(const DocumentNode& node) {
   const std::string_view text = node.text();
   double number = 0;
@@ -41,7 +41,7 @@ std::string shown_path(const DocumentPatch& patch, std::size_t parts) {
                                      patch.path.begin() + static_cast<std::ptrdiff_t>(parts), "."));
 }
 
-/// Writes a tree; `depth` parts of every path are behind us.
+/// Writes a tree; the first `depth` parts of every path are done.
 class PatchWriter {
  public:
   Status write(DocumentNode node, Patches patches, std::size_t depth) {
@@ -98,7 +98,7 @@ class PatchWriter {
     return {};
   }
 
-  /// Keys that were not there.
+  /// Writes the keys that the document did not have.
   Status write_added(Patches patches, std::size_t depth) {
     while (!patches.empty()) {
       const std::string key = patches.front()->path[depth];

@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kPanelsMax = 12;  ///< of one plot, a panel each combination of other axes
+constexpr std::size_t kPanelsMax = 12;  ///< of one plot; a panel for each combination of other axes
 
 /// The figures shown, each once, in the order they were asked for.
 std::vector<std::size_t> columns_of(const StudySpec& spec) {
@@ -56,8 +56,7 @@ std::string place_of(const StudySpec& spec, const StudyPoint& point) {
   return place;
 }
 
-/// The best mean of a figure under the same conditions; none when several share it, as then none
-/// won.
+/// The best mean of a figure under the same conditions; none when several share it.
 std::optional<double> best_of(const std::vector<const StudyPoint*>& points, std::size_t figure,
                               Better better) {
   std::optional<double> best;
@@ -114,7 +113,7 @@ std::string table_html(const StudySpec& spec, const std::vector<StudyPoint>& poi
   return table.html();
 }
 
-/// Mean and interval of a difference; a star where the interval does not hold 0.
+/// Mean and interval of a difference; a star where the interval excludes 0.
 std::string difference_text(const Axis& axis, const Estimate& of) {
   if (of.count < 2) return "-";
   const bool apart = of.low > 0 || of.high < 0;
@@ -157,7 +156,7 @@ std::string pairs_html(const StudyAnswers& answers, const std::vector<StudyPoint
          escaped_xml(std::string(kPairsNote)) + "</p>\n";
 }
 
-/// One drawing of a plot: some axes run, the others stand still.
+/// One drawing of a plot: the axes of x and series vary, the others are fixed.
 class Panel {
  public:
   Panel(const StudySpec& spec, const StudyShow& show, const std::vector<StudyPoint>& points)
@@ -170,7 +169,7 @@ class Panel {
   }
 
  private:
-  /// By the order of the points: the last axis runs fastest.
+  /// Points are in the order of the cells: the last axis varies fastest.
   const Estimate& at(std::size_t x, std::size_t series) {
     values_[*show_.x] = x;
     if (show_.series) values_[*show_.series] = series;
@@ -186,7 +185,7 @@ class Panel {
   [[nodiscard]] std::size_t series_count() const {
     return show_.series ? spec_.axes[*show_.series].values.size() : 1;
   }
-  /// Empty where there is but one.
+  /// Empty where there is only one series.
   [[nodiscard]] std::string series_name(std::size_t series) const {
     if (!show_.series) return y().title;
     const StudyAxis& axis = spec_.axes[*show_.series];
@@ -239,7 +238,7 @@ class Panel {
   std::vector<std::size_t> values_;
 };
 
-/// Values of all axes, of which those a plot does not draw run.
+/// Values of all axes; those that the plot does not draw vary.
 std::vector<std::vector<std::size_t>> panels_of(const StudySpec& spec, const StudyShow& show) {
   std::vector<std::vector<std::size_t>> panels = {std::vector<std::size_t>(spec.axes.size(), 0)};
   for (std::size_t a = 0; a < spec.axes.size(); ++a) {
@@ -339,7 +338,7 @@ std::string study_text(const StudyAnswers& answers) {
   const std::vector<StudyPoint> points = study_points(spec, answers.outcomes);
   const std::vector<std::size_t> columns = columns_of(spec);
   std::vector<TextTable::Column> titles = titles_of(spec, columns);
-  // Names, not titles: they fit a terminal, and are what the file says.
+  // Names, not titles: they fit a terminal, and are the words of the file.
   for (std::size_t i = 0; i < titles.size(); ++i) {
     const std::size_t axes = spec.axes.size();
     titles[i].title = i < axes ? spec.axes[i].name : spec.figures[columns[i - axes]].name;

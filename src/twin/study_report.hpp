@@ -14,21 +14,21 @@ namespace orrery {
 struct StudyAnswers {
   const Study& study;
   std::vector<CellOutcome> outcomes;  ///< by study_cells
-  std::string command;                ///< what the user typed
+  std::string command;                ///< command line of the user
 };
 
-/// A row a point, a column a figure shown; below it, why points have none.
+/// A row for each point and a column for each figure shown; below, why points have none.
 [[nodiscard]] std::string study_text(const StudyAnswers& answers);
 
-/// One page that needs nothing else: the plots, then the table.
+/// One self-contained page: the plots, then the table.
 [[nodiscard]] std::string study_html(const StudyAnswers& answers);
 
 /// {name, title, question, run, seeds, axes, figures, points}; a figure of a point is its mean and,
-/// with several seeds, low and high; null where there is none. `against_first` of a point: the same
-/// of its difference on equal seeds to the first under its conditions.
+/// with several seeds, low and high; null where there is none. `against_first` of a point holds
+/// these values for its difference, on equal seeds, to the first point under its conditions.
 [[nodiscard]] Json study_json(const StudyAnswers& answers);
 
-/// A row a cell, with every figure of its kind of run.
+/// A row for each cell, with every figure of its kind of run.
 [[nodiscard]] std::string study_csv(const StudyAnswers& answers);
 
 }  // namespace orrery

@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kFileOptions = {"fleet",  "tenants", "failures",
                                                           "policy", "runtime", "trace"};
 
-/// Numbers this far apart are read better on a logarithmic axis.
+/// A ratio of numbers from which a logarithmic axis is easier to read.
 constexpr double kLogFrom = 50;
 
 struct ShowEntry {
@@ -195,7 +195,7 @@ class AxisReader {
     return {};
   }
 
-  /// Where the values lie: as told, or by their numbers in one unit.
+  /// Places the values: as stated, or by their numbers in one unit.
   void place() {
     const auto told = [](const std::optional<double>& at) { return at.has_value(); };
     if (std::all_of(at_.begin(), at_.end(), told)) {

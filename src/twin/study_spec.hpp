@@ -34,18 +34,18 @@
 
 namespace orrery {
 
-/// One value of an axis: what it sets, and where it lies on a plot.
+/// One value of an axis: what it sets, and its position on a plot.
 struct StudyValue {
   std::string label;
   std::vector<DocumentPatch> set;
-  double at = 0;  ///< only of an axis of numbers
+  double at = 0;  ///< only for an axis of numbers
 };
 
 struct StudyAxis {
   std::string name;
   std::vector<StudyValue> values;
   Axis axis;             ///< its title, and its unit where it is one of numbers
-  bool numeric = false;  ///< every value has a place on a line
+  bool numeric = false;  ///< every value is a number
 };
 
 enum class StudyPlotKind : std::uint8_t { kLines, kBars };
@@ -68,7 +68,7 @@ inline constexpr std::uint32_t kStudySeedsMax = 1000;
 struct StudySpec {
   std::string name;
   std::string title;
-  std::string question;  ///< that the study answers; may be empty
+  std::string question;  ///< question that the study answers; may be empty
   StudyRun run = StudyRun::kSimulate;
   std::vector<StudyAxis> axes;
   std::uint32_t seeds = 1;
@@ -83,10 +83,10 @@ class Study {
   [[nodiscard]] static Result<std::unique_ptr<Study>> read(Document document);
 
   [[nodiscard]] const StudySpec& spec() const { return spec_; }
-  /// What every cell begins with.
+  /// The options that every cell starts from.
   [[nodiscard]] DocumentNode base() const;
 
-  /// What stands in the study in place of a file, under the name the options have for it.
+  /// Content given in the study in place of a file, under the name the options have for it.
   struct InlineFile {
     std::string name;
     PatchedText text;
@@ -95,11 +95,11 @@ class Study {
     PatchedText options;  ///< of the verb, a mapping
     std::vector<InlineFile> files;
   };
-  /// Of the cell with these values, one an axis. Reads the files an axis reaches into, once each.
-  /// Errors: those of patched_text and of these files.
+  /// The files of the cell with these values, one an axis. Reads the files an axis changes, once
+  /// each. Errors: those of patched_text and of these files.
   [[nodiscard]] Result<CellFiles> cell(const std::vector<std::size_t>& values);
 
-  /// For load() and read().
+  /// Used by load() and read().
   explicit Study(Document document) : document_(std::move(document)) {}
   Study(const Study&) = delete;
   Study& operator=(const Study&) = delete;

@@ -1,5 +1,5 @@
-// twin/study_test.cpp - files of kind Study: what their cells ask, how answers are summed up and
-// shown, and what is wrong in them.
+// twin/study_test.cpp - files of kind Study: their cells, how answers are summed up and shown, and
+// their errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -74,7 +74,7 @@ std::string scalar_at(const PatchedText& text, std::string_view path) {
   return std::string(node.text());
 }
 
-/// A value a figure that tells the cell apart; the last point fails.
+/// Gives each figure a value that identifies the cell; the last point fails.
 std::vector<CellOutcome> made_up(const StudySpec& spec) {
   std::vector<CellOutcome> outcomes;
   const std::vector<StudyCell> cells = study_cells(spec);
@@ -231,7 +231,7 @@ show:
   ASSERT_NE(study, nullptr);
   std::vector<CellOutcome> outcomes = made_up(study->spec());
   outcomes.back() = outcomes.front();
-  // Rows in order: 8b one, 8b two, 70b one, 70b two; of the last nothing is known.
+  // Rows in order: 8b one, 8b two, 70b one, 70b two; the last has no figures.
   for (double& figure : outcomes[0].figures) figure = 2;
   for (double& figure : outcomes[1].figures) figure = 1;
   for (double& figure : outcomes[2].figures) figure = 9;

@@ -1,5 +1,4 @@
-// twin/time_ticks.hpp - ticks of axes of time: steps that clocks and calendars have, and their
-// labels.
+// twin/time_ticks.hpp - ticks of time axes: steps of clocks and calendars, and their labels.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +9,8 @@
 
 namespace orrery {
 
-/// The least step of a clock (1 s, 15 min, 6 h, 7 d, 1 y, ..) that parts `span` seconds at most
-/// `count_max` times. Precondition: span > 0.
+/// The least step of a clock (1 s, 15 min, 6 h, 7 d, 1 y, ..) that divides `span` seconds into at
+/// most `count_max` parts. Precondition: span > 0.
 [[nodiscard]] double clock_step(double span, std::size_t count_max);
 
 /// At multiples of `step`, in the largest unit that divides it: "90 s", "36 h", "2 y". A year has

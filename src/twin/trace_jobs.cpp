@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// Whether a job's trace tells its length, as a time or as steps.
+/// Whether the trace states a job's length, as a time or as steps.
 bool lasts(const TraceJob& job) { return job.run > Duration() || job.steps > 0; }
 
 /// Everything about a trace's job that decides what it may be placed on, and how fast it is there.
@@ -25,13 +25,14 @@ std::string shape_of(const TraceJob& job) {
                      job.kind ? static_cast<int>(*job.kind) : -1, job.tenant, job.model);
 }
 
-/// A run time is that on `accelerators`; the work of an elastic job counts on the most it may have.
+/// Run times refer to `accelerators`; the work of an elastic job counts on the most it may have.
 double of_most(const TraceJob& job) {
   if (job.accelerators_max == 0) return 1;
   return static_cast<double>(job.accelerators) / job.accelerators_max;
 }
 
-/// Of training by a plan, whose work counts a second a step (World); none: its run time is given.
+/// Steps of training by a plan, whose work counts a second a step (World); none: its run time is
+/// given.
 std::optional<double> planned_steps(const JobRequest& request) {
   std::optional<double> most;
   for (const RoleRequest& role : request.roles) {
@@ -63,15 +64,15 @@ class Maker {
   /// How fast a job is on the types of the fleet.
   struct Speeds {
     std::vector<std::pair<FleetTypeId, double>> types;  ///< where it runs; 1: as its run time says
-    double steps_per_second = 0;                        ///< where that is 1; of jobs of steps alone
-    std::string without;  ///< types on which it does not run, for want of a rate
+    double steps_per_second = 0;  ///< where that is 1; only for jobs given by steps alone
+    std::string without;          ///< types on which it does not run, for want of a rate
   };
 
   [[nodiscard]] Result<JobRequest> request_of(const TraceJob& job, const Speeds& speeds) const;
   [[nodiscard]] Submission submission_of(const TraceJob& job, const JobRequest& request) const;
   [[nodiscard]] std::string tenant_of(const TraceJob& job, const JobRequest& request) const;
   [[nodiscard]] JobSpec spec_of(const TraceJob& job, const Speeds& speeds) const;
-  /// Of a request, and the speeds it was made with.
+  /// A request, and the speeds it was made with.
   struct Known {
     Result<JobRequest> request;
     Speeds speeds;
@@ -86,7 +87,7 @@ class Maker {
   [[nodiscard]] std::string names_of(std::span<const FleetTypeId> types) const;
   [[nodiscard]] std::vector<TypeSpeed> types_of(const TraceJob& job, const Speeds& speeds) const;
   [[nodiscard]] Result<TrueJob> truth_of(const TraceJob& job, const Speeds& speeds) const;
-  /// By the best plans on the fleet's own pieces; none: nobody can plan it.
+  /// The length by the best plans on the fleet's own pieces; none: it cannot be planned.
   [[nodiscard]] std::optional<Duration> planned_length(const JobRequest& request) const;
   [[nodiscard]] std::optional<Duration> told(const TraceJob& job, Duration truth) const;
 
@@ -101,8 +102,8 @@ bool Maker::steps_alone(const TraceJob& job) const {
   return job.steps > 0 && job.run == Duration() && !timed;
 }
 
-// CPUs, whose speed on a model says nothing of a job that was recorded on accelerators, are not
-// asked.
+// Types that may run the job. CPUs are left out: their speed on a model says nothing of a job that
+// was recorded on accelerators.
 std::vector<FleetTypeId> Maker::may_have(const TraceJob& job) const {
   const Topology& topology = context_.fleet.topology();
   std::vector<FleetTypeId> types;
@@ -125,7 +126,8 @@ std::string Maker::names_of(std::span<const FleetTypeId> types) const {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// Over the rate on the reference; of steps alone, where that has none, over the first that has one.
+// Measured speeds over the rate on the reference; for jobs given by steps alone, over the first
+// type with a rate if the reference has none.
 std::optional<Maker::Speeds> Maker::measured(const TraceJob& job,
                                              std::span<const FleetTypeId> types) const {
   if (!options_.throughput) return std::nullopt;
@@ -177,8 +179,8 @@ Result<Maker::Speeds> Maker::speeds_of(const TraceJob& job) const {
   return speeds;
 }
 
-// The fastest first where the trace names none, which is the order in which they are asked. A name
-// that the fleet lacks is for the resolver to refuse.
+// Fastest first where the trace names no types, as options are tried in this order. A name that the
+// fleet lacks is left for the resolver to refuse.
 std::vector<TypeSpeed> Maker::types_of(const TraceJob& job, const Speeds& speeds) const {
   const Topology& topology = context_.fleet.topology();
   std::vector<TypeSpeed> types;
@@ -227,7 +229,7 @@ Result<JobRequest> Maker::request_of(const TraceJob& job, const Speeds& speeds) 
   return resolve_job(spec, context_);
 }
 
-// A spec says itself how fast its types are.
+// A spec states itself how fast its types are.
 Maker::Known Maker::known_of(const TraceJob& job) {
   Speeds speeds;
   if (job.spec == nullptr) {
@@ -275,7 +277,8 @@ std::optional<Duration> Maker::planned_length(const JobRequest& request) const {
   return longest > 0 ? std::optional(Duration::from_seconds(longest)) : std::nullopt;
 }
 
-// By the job's name alone, so that neither order nor selection shifts anybody's estimate.
+// Depends on the job's name alone, so that neither order nor selection shifts the estimate of any
+// job.
 std::optional<Duration> Maker::told(const TraceJob& job, Duration truth) const {
   switch (options_.information) {
     case Information::kOracle:
@@ -346,14 +349,14 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
   return {};
 }
 
-// Without a file of tenants all jobs are played for one, whatever the trace says.
+// Without a file of tenants all jobs are submitted for one, whatever the trace states.
 std::string Maker::tenant_of(const TraceJob& job, const JobRequest& request) const {
   const std::string& named = job.spec != nullptr ? job.spec->tenant : job.tenant;
   if (named.empty() || context_.tenants.find(named)) return context_.tenants.path(request.tenant);
   return context_.tenants.size() > 2 ? context_.tenants.path(request.tenant) : named;
 }
 
-// What a person has written holds; of a bare row of a trace what the options say does.
+// A spec's own settings hold; a bare row of a trace takes those of the options.
 Submission Maker::submission_of(const TraceJob& job, const JobRequest& request) const {
   if (job.spec != nullptr) return orrery::submission_of(*job.spec, request);
   Submission submission{.request = request, .restart = options_.restart_policy};

@@ -1,7 +1,7 @@
-// twin/trace_jobs.hpp - the jobs of a trace as control is handed them, and as they truly are.
+// twin/trace_jobs.hpp - the jobs of a trace as submitted to control, and their true behaviour.
 //
-// Made once for a trace, a fleet and a bundle of rules; the same for every policy that is compared.
-// What the scheduler is told of run times is the information class: everything, an estimate with a
+// Made once for a trace, a fleet and a bundle of rules; all compared policies get the same jobs.
+// What the scheduler knows of run times is the information class: everything, an estimate with a
 // stated error, or nothing.
 #pragma once
 
@@ -23,9 +23,9 @@
 
 namespace orrery {
 
-/// Who says how often a trace's job writes a checkpoint.
+/// What decides how often a trace's job writes a checkpoint.
 enum class CheckpointInterval : std::uint8_t {
-  kBest,  ///< control, by its cost and the failures of its nodes (Daly); else as given
+  kBest,  ///< control, by checkpoint cost and node failures (Daly); else as given
   kGiven,
 };
 
@@ -34,17 +34,17 @@ struct TraceJobOptions {
   Information information = Information::kOracle;
   double estimate_sigma = 0.5;  ///< of the logarithm of estimate over truth
   std::uint64_t seed = 1;
-  /// Steps a second of a job on its accelerators of a type, as measured. None: the job does not run
-  /// on that type if it was measured on another one. Empty: nobody knows.
+  /// Measured steps a second of a job on its accelerators of a type. None: the job does not run on
+  /// that type if it was measured on another one. Empty: unknown.
   std::function<std::optional<double>(FleetTypeId type, const TraceJob& job)> throughput;
-  /// How fast a type of the fleet is assumed to be on a model over `reference`, for jobs that were
-  /// not measured; 0: they do not run there. Empty: nobody knows.
+  /// Assumed speed of a type of the fleet on a model over that of `reference`, for jobs that were
+  /// not measured; 0: they do not run there. Empty: unknown.
   std::function<double(std::string_view model, FleetTypeId type)> speed;
-  /// Plans of the fleet, for the run time of work that is described; empty: nobody is told of it.
+  /// Plans of the fleet, for the run time of work that is described; may be empty.
   PlanSource plans;
   FleetTypeId reference = FleetTypeId(0);  ///< the type that recorded run times are of
   RestartPolicy restart_policy = RestartPolicy::kAtOnce;
-  Duration restart;  ///< of a trace's job from a checkpoint, where costs are the world's
+  Duration restart;  ///< restart time of a trace's job from a checkpoint, if the rules have costs
   Duration checkpoint_cost;
   Duration checkpoint_interval = Duration::hours(1);
   CheckpointInterval interval = CheckpointInterval::kBest;
@@ -62,20 +62,20 @@ struct PlayedJob {
   TrueJob truth;
   Instant submit;
   std::uint32_t row = 0;  ///< of the trace
-  std::string tenant;     ///< that it is played for, or, where nobody states tenants, its trace's
+  std::string tenant;     ///< submitted for; the trace's own if no tenants are stated
 };
 
 struct TraceJobs {
   std::vector<PlayedJob> jobs;  ///< by time of submission, then row
   std::vector<OversizedJob> oversized;
   std::uint64_t cpu_jobs = 0;     ///< without accelerators: not played
-  std::uint64_t fewer_types = 0;  ///< jobs that do not run on some types, for want of a rate there
+  std::uint64_t fewer_types = 0;  ///< jobs without a rate on some types, which do not run there
   std::string first_of_fewer;     ///< the first of them, and the types
 };
 
-/// Errors of the user's: a spec inside the trace that does not resolve, steps without throughputs,
-/// a job that may run on unlike types and whose speed on each nobody knows, an accelerator the
-/// fleet does not have.
+/// User errors: a spec inside the trace that does not resolve, steps without throughputs, a job
+/// that may run on unlike types with an unknown speed on one of them, an accelerator the fleet does
+/// not have.
 [[nodiscard]] Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context,
                                            ClassTable& classes, const TraceJobOptions& options);
 

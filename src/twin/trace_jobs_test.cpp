@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// Jobs that a person wrote, each of eight H100 for an hour, on sixteen.
+/// Jobs with written specs, each of eight H100 for an hour, on sixteen.
 class TraceJobsTest : public testing::Test {
  protected:
   TraceJobsTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
@@ -149,7 +149,7 @@ class UnlikeTypesTest : public testing::Test {
     if (steps == 0) job.run = Duration::hours(1);
   }
 
-  /// Steps a second of "lm"; 0: not measured there.
+  /// Sets the measured steps a second of "lm"; 0: not measured on that type.
   void measure(double h100, double a100) {
     options_.throughput = [=, this](FleetTypeId type,
                                     const TraceJob& job) -> std::optional<double> {
@@ -162,7 +162,7 @@ class UnlikeTypesTest : public testing::Test {
     return trace_jobs(trace_, cluster_->resolve_context({}), cluster_->classes(), options_);
   }
 
-  /// Of all jobs, shortest first.
+  /// Run times of all jobs, shortest first.
   std::vector<double> run_times() {
     const Result<TraceJobs> jobs = made();
     EXPECT_TRUE(jobs) << (jobs ? "" : jobs.error().text());

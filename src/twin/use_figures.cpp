@@ -42,7 +42,7 @@ UseHours total_of(const PolicyReport& policy) {
 
 double sum_of(const UseHours& hours) { return std::reduce(hours.begin(), hours.end()); }
 
-/// Why a device with nothing to do has nothing to do.
+/// Whether the use is a cause of idle devices.
 bool is_idle(std::size_t use) {
   return use >= static_cast<std::size_t>(DeviceUse::kNoDemand) &&
          use <= static_cast<std::size_t>(DeviceUse::kSpare);

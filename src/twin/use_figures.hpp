@@ -1,5 +1,5 @@
-// twin/use_figures.hpp - where the device-hours of a simulation went: what was lost, why devices
-// stood idle, who had them.
+// twin/use_figures.hpp - where the device-hours of a simulation went: losses, causes of idle
+// devices, use by tenant.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-/// A bar a policy, parted by what the devices did.
+/// A bar for each policy, divided by device use.
 [[nodiscard]] Figure use_by_policy(const ReportData& data);
 
 /// From all device-hours down to the useful ones, and the idle causes of each type.
@@ -19,7 +19,7 @@ void add_use(std::vector<Figure>& figures, const ReportData& data, const PolicyR
 /// The use of each tenant against its guarantee.
 void add_tenants(std::vector<Figure>& figures, const PolicyReport& policy);
 
-/// Tenants and kinds of jobs: how they fared, as tables.
+/// Tables of how tenants and kinds of jobs were served.
 [[nodiscard]] std::string groups_html(const PolicyReport& policy);
 
 /// Device-hours by cause and type, as a table.

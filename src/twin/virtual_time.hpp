@@ -1,7 +1,7 @@
-// twin/virtual_time.hpp - a clock that jumps from one event to the next, and what waits for it.
+// twin/virtual_time.hpp - a clock that jumps from one event to the next, with the queue of events.
 //
-// One for a virtual world. Equal instants come in the order in which they were asked for. One
-// thread. Cost: O(log waiting) an event.
+// One for a virtual world. Events of one instant run in the order of their insertion. One thread.
+// Cost: O(log waiting) an event.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ class VirtualTime {
   [[nodiscard]] Instant now() const { return now_; }
   void after(Duration delay, Event event) { queue_.push(now_ + delay, 0, std::move(event)); }
 
-  /// When the next event is due; Instant::max(): none waits.
+  /// When the next event is due; Instant::max(): there is none.
   [[nodiscard]] Instant next() const { return queue_.empty() ? Instant::max() : queue_.next(); }
-  /// Precondition: one waits, and is due.
+  /// Runs the next event. Precondition: there is one, and it is due.
   void run_next() {
     const Event event = queue_.pop();
     event();
   }
-  /// Never goes back.
+  /// Advances the clock; it never goes back.
   void move_to(Instant at) { now_ = std::max(now_, at); }
 
  private:

@@ -50,7 +50,7 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
   tell_refusal(at, simulation);
 }
 
-// A later event of the instant may have stopped it.
+// Checks the state, as a later event of the instant may have stopped the job.
 void WaitStory::tell_clock(Instant at, const State& state) {
   if (!state.has(job_) || !holds_devices(state.job(job_).phase)) return;
   const std::string slowed = slowed_text(state.situation(at), state.running(job_));
@@ -59,8 +59,8 @@ void WaitStory::tell_clock(Instant at, const State& state) {
   tell(at, slowed.empty() ? "runs at its full clock" : slowed);
 }
 
-// At the first refusal of a kind the full explanation, with what would help. A plan that is being
-// made and better hardware that comes free are waited for alike.
+// Writes the full explanation, with what would help, at the first refusal of a kind. Waiting for a
+// plan in preparation and for better hardware counts as one kind.
 void WaitStory::tell_refusal(Instant at, const Simulation& simulation) {
   const State& state = simulation.state();
   if (!state.has(job_) || state.job(job_).phase != JobPhase::kQueued) return;

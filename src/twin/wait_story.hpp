@@ -1,6 +1,6 @@
-// twin/wait_story.hpp - what became of one job of a simulation, and why it waited at each point.
+// twin/wait_story.hpp - the history of one job of a simulation, and why it waited at each point.
 //
-// Looks on at the events of a run and at what passes say of the job. A line for each change.
+// Observes the events of a run and what passes report of the job. A line for each change.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace orrery {
 
 class WaitStory {
  public:
-  /// None: of nobody.
+  /// An invalid id: the story of no job.
   explicit WaitStory(JobId job) : job_(job) {}
 
   void look(Instant at, const Simulation& simulation, std::span<const Event> events);
@@ -25,9 +25,9 @@ class WaitStory {
   void tell_refusal(Instant at, const Simulation& simulation);
 
   JobId job_;
-  std::string last_;       ///< reason to wait that was told last
-  bool planning_ = false;  ///< it was for want of a plan
-  std::string slowed_;     ///< what was told last of its clock; empty: it is the full one
+  std::string last_;       ///< last reported reason to wait
+  bool planning_ = false;  ///< that reason was a missing plan
+  std::string slowed_;     ///< last report of its clock; empty: full clock
   std::string text_;
 };
 

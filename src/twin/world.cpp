@@ -8,11 +8,12 @@
 namespace orrery {
 namespace {
 
-// Among events of one instant ends come before what they make room for.
+// Among events of one instant, ends precede the events that they make room for.
 constexpr std::uint8_t kEndsFirst = 0;
 constexpr std::uint8_t kThen = 1;
 
-/// How much longer work takes at a lower clock, of which `bound` stretches with it.
+/// Factor by which work takes longer at a lower clock; `bound` is the part of it that scales with
+/// the clock.
 double stretch(double clock, double bound) { return bound / clock + (1 - bound); }
 
 Duration scaled(Duration time, double factor) {
@@ -88,11 +89,11 @@ void World::carry_out(const Action& action, const State& state, Instant now) {
   } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
     const auto needs = repair_.find(repair->node);
     const Duration time = needs == repair_.end() ? Duration() : needs->second;
-    if (time == Duration::max()) {  // for want of parts
+    if (time == Duration::max()) {  // no spare parts
       repair_.erase(needs);
       return;
     }
-    // Nothing is wrong with it but its network, which is mended by others.
+    // Only the node's network is faulty, and its repair does not depend on this node.
     if (needs == repair_.end() && cut_off_until(repair->node)) return;
     queue_.push(now + time, kThen, {.kind = Kind::kRepaired, .node = repair->node});
   }
@@ -102,7 +103,8 @@ void World::start(const StartRanks& action, const State& state, Instant now) {
   Run& run = runs_[action.job.value()];
   const RunningJob& placed = state.running(action.job);
   if (run.up && !run.halted) settle(run, now);
-  // Who lives on in another epoch has its state in memory, if it may use that.
+  // A job that continues in another epoch has its state in memory, unless that is known to be
+  // wrong.
   const bool reads = action.epoch == 0 ? action.attempt > 1 : known_wrong(run, now);
   if (action.epoch > 0) report_work(run, placed, now);
   run.up = run.halted = false;
@@ -147,7 +149,7 @@ Duration World::worked(const Run& run, Instant now) const {
   return std::min(scaled(now - run.since, run.rate), run.left);
 }
 
-// Work advances evenly between checkpoints, their time spread over it.
+// Work advances evenly between checkpoints; the time of checkpoints is spread over it.
 void World::settle(Run& run, Instant now) const {
   if (!run.up || run.halted || now <= run.since) return;
   if (facts_.rules.costs && run.interval != Duration::max() && !run.writes) {
@@ -167,13 +169,14 @@ void World::settle(Run& run, Instant now) const {
   run.since = now;
 }
 
-// What is not saved is lost; what stood still unseen was no work at all.
+// Unsaved work is lost; time that the job was halted undetected counts as no work.
 Progress World::take_progress(Run& run, Instant now) {
   if (known_wrong(run, now)) {
     run.safe_left = *run.corrupt_left;
     run.memory_wrong = true;
   }
-  // From what was saved before all went wrong it goes on rightly, whether anybody knows or not.
+  // A restart from a copy made before the corruption is correct, whether the corruption is known or
+  // not.
   if (run.corrupt_left && run.safe_left >= *run.corrupt_left) run.corrupt_left.reset();
   Progress progress;
   progress.done = done_of(run);
@@ -186,7 +189,7 @@ Progress World::take_progress(Run& run, Instant now) {
   return progress;
 }
 
-// Who lives on has what it did in memory, unless that is known to be wrong.
+// A job that continues keeps its work in memory, unless that is known to be wrong.
 void World::report_work(Run& run, const RunningJob& placed, Instant now) {
   const bool wrong = known_wrong(run, now);
   if (!run.halted && !wrong) return;
@@ -243,7 +246,7 @@ void World::schedule_end(Run& run, JobId job, Instant now) {
               {.kind = Kind::kEnd, .job = job, .serial = run.serial, .attempt = run.attempt});
 }
 
-// A stop that was asked for saves what is done first, as far as the grace allows.
+// A requested stop first saves the work done, if the grace period allows.
 void World::stop(const StopRanks& action, const State& state, Instant now) {
   Run& run = runs_[action.job.value()];
   if (action.attempt != run.attempt) return;
@@ -401,8 +404,9 @@ void World::propose(Proposal proposal, Instant now) {
       {.kind = Kind::kProposal, .index = static_cast<std::uint32_t>(proposals_.size() - 1)});
 }
 
-// Each runs as many whole steps as fit into the round, or what it has left; the next round begins
-// when the longest of these is over, and devices of a job that ended before come free only then.
+// Each job runs as many whole steps as fit into the round, or the steps it has left. The next round
+// begins when the longest of these is over; the devices of a job that ended earlier are freed only
+// then.
 void World::begin_round(const State& state, Instant now) {
   if (in_round_) return;
   Duration longest;

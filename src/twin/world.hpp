@@ -1,8 +1,8 @@
 // twin/world.hpp - what really happens to jobs and nodes: the executor of the twin.
 //
-// Carries out control's actions and reports what control may see, with the delays of the real
-// thing; knows what control does not: how long a job truly runs, when its program fails. A job
-// advances by reference seconds at a rate that follows from its plan, devices, clock and links.
+// Carries out control's actions and reports what control may see, with the delays of a real
+// cluster. It knows what control does not: how long a job truly runs and when its program fails. A
+// job advances by reference seconds at a rate that follows from its plan, devices, clock and links.
 // One thread. Cost: O(log events) an event.
 #pragma once
 
@@ -31,20 +31,21 @@ struct TrueJob {
   Duration work;                ///< run time where an option's speed is 1
   bool fails = false;           ///< its program ends with an error when its work is done
   std::uint64_t steps = 0;      ///< of a round-based replay
-  double steps_per_second = 0;  ///< likewise
+  double steps_per_second = 0;  ///< of a round-based replay
   bool peer_copy = false;       ///< its nodes keep copies of its state for each other
 };
 
 /// Times of the world that no job or node decides.
 struct WorldTiming {
-  Duration launch = Duration::seconds(5);  ///< of ranks, wherever they start
+  Duration launch = Duration::seconds(5);  ///< of ranks, on any node
   Duration plan_search = Duration::seconds(1);
   Duration scheduler_latency = Duration::seconds(1);  ///< of a full pass
-  /// From when a node is lost until an operator has cut it off and vouches for it (assumed: an
-  /// alert is answered in 5 minutes, seen through and acted on in 10).
+  /// Time from the loss of a node until an operator has cut it off and vouches for it (assumed: an
+  /// alert is answered in 5 minutes, investigated and acted on in 10).
   Duration fencing = Duration::minutes(15);
-  /// Of a restart on nodes that are ready (the job's own and spares), its state not counted, where
-  /// that is less than the job's own time; none: nodes make no difference.
+  /// Time of a restart on nodes that are ready (the job's own and spares), without reading its
+  /// state, where that is less than the job's own restart time. None: ready nodes make no
+  /// difference.
   std::optional<Duration> warm_restart = std::nullopt;
   HeartbeatRule heartbeat;
 };
@@ -56,61 +57,63 @@ class World {
     WorldTiming timing;
     PlanSource plans;
     std::optional<FailureModel> failures = std::nullopt;  ///< none: nothing breaks by chance
-    /// Faults that come anyhow, by time.
+    /// Faults that happen in any case, by time.
     std::vector<Fault> scripted = {};
-    /// With it jobs take links and storage from each other; none: nobody hinders anybody.
+    /// With a calibration, jobs contend for links and storage; nullptr: no contention.
     const Calibration* calibration = nullptr;
-    /// By node, when it is delivered (twin/arrivals.hpp); empty: all are there.
+    /// The time of delivery of each node (twin/arrivals.hpp); empty: all nodes are there.
     std::vector<Instant> arrivals = {};
   };
 
   /// A fault, and what it did to jobs.
   struct Felt {
     Fault fault;
-    std::uint32_t jobs = 0;  ///< stopped or slowed
+    std::uint32_t jobs = 0;  ///< jobs that it stopped or slowed
   };
 
   /// Attempts that began where another had ended.
   struct Recoveries {
     std::uint64_t from_storage = 0;
     std::uint64_t from_peers = 0;
-    std::uint64_t on_ready_nodes = 0;  ///< its own and spares, wherever its state came from
+    std::uint64_t on_ready_nodes = 0;  ///< on own nodes and spares
   };
 
   World(const Topology& topology, Facts facts);
 
-  /// Before the job's submission is handled. Precondition: ids come in order.
+  /// Must be called before the job's submission is handled. Precondition: ids come in order.
   void add(const TrueJob& job);
 
-  /// Of a job that has not ended, where a history is gone on with: what is done of it is as control
-  /// has it. Where it has devices, its ranks are as control knows them, and have `left` to run as
-  /// they are. Faults of before are none of this world's. Precondition: it was added.
+  /// Takes over a job that has not ended from the history of a snapshot; the work done is what
+  /// control has recorded. If the job holds devices, its ranks are as control knows them and have
+  /// `left` to run at their present rate. This world knows no faults from before. Precondition: the
+  /// job was added.
   void adopt(JobId id, Duration left, const State& state, Instant now);
 
-  /// Precondition: `state` is that after the action's events, at `now`.
+  /// Precondition: `state` is the state after the action's events, at `now`.
   void carry_out(const Action& action, const State& state, Instant now);
 
   [[nodiscard]] bool empty() const { return queue_.empty(); }
   [[nodiscard]] Instant next() const { return queue_.next(); }
-  /// The next thing control sees; none: nothing came of it. Precondition: not empty.
+  /// Returns the next input to control; none: the event produced none. Precondition: not empty.
   [[nodiscard]] std::optional<Input> step(const State& state);
 
-  /// A result of a full pass, to arrive when the scheduler is done.
+  /// Takes the result of a full pass, which arrives after the scheduler latency.
   void propose(Proposal proposal, Instant now);
 
-  /// Round-based worlds: begins a round of all who run, if none is under way.
+  /// In a round-based world, begins a round of all running jobs if none is under way.
   void begin_round(const State& state, Instant now);
   [[nodiscard]] bool in_round() const { return in_round_; }
 
-  /// Nothing but faults will happen by itself.
+  /// Whether only faults can still happen without an action.
   [[nodiscard]] bool quiet() const { return repair_.empty() && queue_.size() <= 1; }
 
   [[nodiscard]] std::span<const Felt> felt() const { return felt_; }
-  /// Jobs that ended well with results that are wrong, and nobody knows.
+  /// Jobs that finished with wrong results that were never detected.
   [[nodiscard]] std::uint64_t corrupt() const { return corrupt_; }
   [[nodiscard]] const Recoveries& recoveries() const { return recoveries_; }
 
-  /// What an end now would say of its attempt's time. Precondition: the job holds devices.
+  /// The progress that the job would report if its attempt ended now. Precondition: the job holds
+  /// devices.
   [[nodiscard]] Progress progress_of(const Job& job, Instant now) const;
 
  private:
@@ -124,39 +127,39 @@ class World {
     kRoundEnd,
     kCopy,      ///< a copy of its state is due
     kMoved,     ///< bytes have arrived
-    kLinks,     ///< links have been told of
+    kLinks,     ///< the changed links take effect
     kFault,     ///< something breaks
-    kKnown,     ///< and is noticed
-    kCut,       ///< a node is noticed to reach no other
-    kParted,    ///< and those who need it to end
-    kReached,   ///< and it does again
-    kOver,      ///< and is whole again
-    kReport,    ///< of work before the present epoch
+    kKnown,     ///< a fault is detected
+    kCut,       ///< a node is found to reach no other node
+    kParted,    ///< jobs that need the network of such a node end
+    kReached,   ///< such a node reaches others again
+    kOver,      ///< a fault is over
+    kReport,    ///< reports work done before the present epoch
     kRepaired,  ///< a node is back
     kSuspect,   ///< heartbeats of a silent node are missing
-    kLost,      ///< so many that it counts as lost
-    kLeased,    ///< leases of what was there have run out
-    kFenced,    ///< an operator vouches for it
-    kBack,      ///< it has booted anew
+    kLost,      ///< enough heartbeats are missing that the node counts as lost
+    kLeased,    ///< the leases of what ran there have expired
+    kFenced,    ///< an operator vouches that the node is cut off
+    kBack,      ///< the node has rebooted
   };
   struct Event {
     Kind kind = Kind::kUp;
     JobId job;
-    std::uint32_t serial = 0;  ///< of the job's run; another by now: it does not hold any more
+    std::uint32_t serial = 0;  ///< void once the run of the job has another
     std::uint32_t attempt = 0;
     std::uint32_t index = 0;  ///< of a plan, a proposal, a report or a fault
     NodeId node;
     LinkId link;
   };
-  /// What a fault lies on, for as long as it does.
+  /// What a fault affects while it lasts.
   using Part = std::variant<NodeId, LinkId, PowerDomainId>;
-  /// A node of which nothing is heard.
+  /// A node that sends no heartbeats.
   struct Silence {
     Instant since;
-    Instant back;  ///< Instant::max(): never, for want of parts
+    Instant back;  ///< Instant::max(): never, as parts are missing
     std::uint32_t serial = 0;
   };
-  /// A node of an attempt, as it was booted then.
+  /// A node of an attempt, with its boot number at that time.
   struct Seat {
     NodeId node;
     std::uint64_t boot = 0;
@@ -168,7 +171,7 @@ class World {
     std::uint32_t attempt = 0;
     std::uint32_t epoch = 0;
     bool up = false;
-    bool halted = false;  ///< a fault stopped it, and nobody knows yet
+    bool halted = false;  ///< a fault stopped it and has not been detected yet
     Duration left;        ///< of its work, at `since`
     Duration safe_left;   ///< of its work, as of the newest good copy
     Instant since;
@@ -179,73 +182,75 @@ class World {
     Duration cost;                        ///< of one
     Instant saved;                        ///< when the newest good copy was complete
     Instant halted_at;
-    Duration saving;                       ///< spent on checkpoints, not reported yet
+    Duration saving;                       ///< spent on checkpoints since the last report
     std::optional<Duration> corrupt_left;  ///< of its work, in the newest copy that is not wrong
-    Instant corrupt_known;                 ///< when somebody knows that it computes wrongly
+    Instant corrupt_known;                 ///< when the corruption is detected
     std::uint64_t steps_left = 0;
-    std::optional<Duration> loading;  ///< its start waits for bytes, and takes that long after them
-    std::uint32_t awaited = 0;        ///< transfers
-    bool writes = false;              ///< its copies go through storage that others use, too
-    std::uint32_t copies = 0;         ///< begun or given up; kCopy events of others do not hold
+    std::optional<Duration> loading;    ///< set while waiting for bytes: time from their arrival
+    std::uint32_t awaited = 0;          ///< transfers that the start waits for
+    bool writes = false;                ///< its copies go through shared storage
+    std::uint32_t copies = 0;           ///< a kCopy event with another number is void
     std::optional<Duration> copy_left;  ///< of its work, in the copy being written
     Instant copy_at;                    ///< when that was begun
-    std::optional<Progress> told;       ///< of a stop, which goes with the last of its ranks
-    /// By gang, of the last attempt that was up, while others begin in its place.
+    std::optional<Progress> told;  ///< progress at a stop, reported when its last ranks are gone
+    /// The nodes of each gang in the last attempt that was up, kept while the next one starts.
     std::vector<std::vector<Seat>> seats;
     SiteSet data_at = 0;                        ///< sites to which its data have been brought
-    bool memory_wrong = false;                  ///< its newest copy is one of what was wrong
+    bool memory_wrong = false;                  ///< its newest copy holds wrong results
     StateSource source = StateSource::kUnsaid;  ///< of the attempt
   };
 
   [[nodiscard]] std::optional<Input> step_run(const Event& event, const State& state, Instant now);
   void start(const StartRanks& action, const State& state, Instant now);
   void stop(const StopRanks& action, const State& state, Instant now);
-  /// Seconds of the job's work that pass in a second where it is placed.
+  /// Seconds of the job's work that pass in a second on its present placement.
   [[nodiscard]] double rate_of(const State& state, const RunningJob& run);
   void set_rate(Run& run, const State& state, JobId job);
   void schedule_end(Run& run, JobId job, Instant now);
   /// Work done between `since` and `now`.
   [[nodiscard]] Duration worked(const Run& run, Instant now) const;
-  /// Brings the work left, and what of it is saved, up to now.
+  /// Updates the work left and the work saved to `now`.
   void settle(Run& run, Instant now) const;
   [[nodiscard]] static Progress take_progress(Run& run, Instant now);
-  /// Before another epoch: what stood still or was wrong is told, in time of its new devices.
+  /// Before a new epoch, reports time lost to a halt or to wrong results, in time of the new
+  /// devices.
   void report_work(Run& run, const RunningJob& placed, Instant now);
   [[nodiscard]] std::optional<Input> come_up(const Event& event, const State& state, Instant now);
   [[nodiscard]] std::optional<Input> end(const Event& event, const State& state, Instant now);
-  /// Part of its work that its newest good copy has.
+  /// The part of its work that its newest good copy covers.
   [[nodiscard]] static double done_of(const Run& run);
 
-  // Starting again (world_recovery.cpp).
-  /// It is up: so are the copies that its nodes keep for each other.
+  // Restarts (world_recovery.cpp).
+  /// Records the nodes of a job that is up; from then on they hold its peer copies.
   void note_seats(Run& run, const RunningJob& placed, const State& state);
-  /// Of each gang every part of its state is still on one node, given where it starts now.
+  /// Whether the surviving nodes still hold every part of the state of each gang, given where the
+  /// job starts now.
   [[nodiscard]] static bool memory_survives(const Run& run, JobId job, const State& state);
-  /// A node that it keeps is not as it left it.
+  /// Whether a node that the job keeps has rebooted since the last attempt.
   [[nodiscard]] static bool rebooted(const Run& run, JobId job, const State& state);
-  /// Begins to read its state, if it has any; how long it takes beside that until it is up.
+  /// Begins to read the job's state, if it has any. Returns the rest of the restart time.
   [[nodiscard]] Duration begin_recovery(Run& run, const StartRanks& action, const State& state);
 
   // Contention (world_contention.cpp).
-  /// nullptr: jobs do not hinder each other. Made when the first job that may is seen.
+  /// nullptr: jobs do not contend. Created when the first job that may be affected is seen.
   Contention* contention(const RunningJob& job, const State& state);
-  /// Begins to bring its data to where it starts; how long what shares nothing with other jobs
-  /// takes.
+  /// Begins to bring the job's data to the site of its nodes. Returns the time of the transfers
+  /// that share nothing with other jobs.
   [[nodiscard]] Duration stage_data(Run& run, const RunningJob& placed, const State& state);
-  /// Its ranks are up: it sends, and writes copies.
+  /// Called when the ranks are up: the job begins to send and to write copies.
   void join(Run& run, JobId job, const State& state);
-  /// They are not any more, in whatever way.
+  /// Ends the job's traffic and copies, however its ranks ended.
   void leave(JobId job, Instant now);
-  /// Who is slower or faster by what changed, and when the next bytes arrive.
+  /// Updates the rates of jobs that contention slows, and plans when the next bytes arrive.
   void share(const State& state, Instant now);
   void begin_copy(Run& run, JobId job, const State& state, Instant now);
   void bytes_arrived(const State& state, Instant now);
-  /// A last copy before a stop; whether one is being written.
+  /// Begins a last copy before a stop. Returns whether one is being written.
   [[nodiscard]] bool last_copy(Run& run, JobId job, const State& state, Instant now);
 
   // Faults (world_faults.cpp).
   void await_fault();
-  /// The next by time, scripted or drawn.
+  /// Returns the next fault by time, scripted or drawn.
   [[nodiscard]] std::optional<Fault> take_fault();
   [[nodiscard]] bool is_there(NodeId node, Instant at) const {
     return facts_.arrivals.empty() || facts_.arrivals[node.value()] <= at;
@@ -257,26 +262,26 @@ class World {
   [[nodiscard]] std::optional<Input> known(const Event& event, const State& state, Instant now);
   [[nodiscard]] std::optional<Input> over(const Event& event, const State& state, Instant now);
   [[nodiscard]] std::optional<Input> repaired(const Event& event, Instant now);
-  /// Faults that lie on a part; indexes of felt_.
+  /// Faults that affect a part, as indexes of felt_.
   [[nodiscard]] std::span<const std::uint32_t> faults_on(const Part& part) const;
-  /// Whether it lay there.
+  /// Removes the fault from the part. Returns whether it was there.
   bool lift(const Part& part, std::uint32_t index);
-  /// Those of a node that were known, or over, by now.
+  /// Removes the faults of a node whose `time` (known or over) is not after `now`.
   void lift_past(NodeId node, Instant (Fault::*time)() const, Instant now);
   [[nodiscard]] static std::string evidence_of(const Fault& fault);
-  /// What it did since is known to be of no use.
+  /// Whether the work since the corruption is known to be useless.
   [[nodiscard]] static bool known_wrong(const Run& run, Instant now) {
     return run.corrupt_left && run.corrupt_known <= now;
   }
-  /// What its nodes do to a run that comes up there.
+  /// Applies the faults of its nodes to a run that comes up there.
   void take_on(Run& run, const RunningJob& placed) const;
-  /// Time of its work over the usual time, by the slowest of its nodes.
+  /// Time of the job's work over the usual time, by the slowest of its nodes.
   [[nodiscard]] double slowness(const RunningJob& placed) const;
   /// Whether its ranks need a network to work together.
   [[nodiscard]] static bool spans_nodes(const RunningJob& placed);
   /// Until when a dead or cut-off node keeps its ranks from working together; `now`: none does.
   [[nodiscard]] Instant stands_until(const RunningJob& placed, Instant now) const;
-  /// Nobody can go on or tell how far it came: it ends here, with what is lost of it.
+  /// Ends the attempt where no node can continue it or report its progress; unsaved work is lost.
   [[nodiscard]] Input ends_here(JobId job, Blame blame, Instant now);
 
   // Links, switches and supplies (world_links.cpp).
@@ -284,9 +289,10 @@ class World {
   void strike_links(std::span<const LinkId> links, std::uint32_t index, const State& state);
   /// The node of a port; none: the link is one between switches.
   [[nodiscard]] NodeId node_at(LinkId link) const;
-  /// Until when every port of a node is dead; none: one is not, or it has none.
+  /// When the first port of a node whose ports are all dead works again. None: a port works, or the
+  /// node has none.
   [[nodiscard]] std::optional<Instant> cut_off_until(NodeId node) const;
-  /// What is left of a link, or of a supply, as far as is known.
+  /// Reports the known remaining capacity of a link.
   [[nodiscard]] Input link_observed(LinkId link, Instant now);
   void feel_links(const State& state, Instant now);
   [[nodiscard]] Input supply_observed(PowerDomainId domain, Instant now) const;
@@ -296,14 +302,15 @@ class World {
 
   // Nodes that fall silent (world_silence.cpp).
   void fall_silent(NodeId node, const Fault& fault);
-  /// Of the nodes with ranks of it, how many are silent; `heard`, if asked for, gets the others.
+  /// Returns how many nodes with ranks of the job are silent; `heard`, if given, receives the
+  /// others.
   std::uint32_t silent_of(const RunningJob& run, std::vector<NodeId>* heard = nullptr) const;
-  /// What keepers say of ranks that were to end; none: nobody is left to say it.
+  /// Reports that ranks which were to end are gone; none: no node is left to report it.
   [[nodiscard]] std::optional<Input> told_gone(const Event& event, const State& state, Instant now);
   [[nodiscard]] std::optional<Input> step_silence(const Event& event, const State& state,
                                                   Instant now);
   [[nodiscard]] std::optional<Input> lost(const Event& event, const State& state, Instant now);
-  /// One attempt after another of those that may have ranks on a silent node.
+  /// Reports, one at a time, that attempts which may have ranks on a silent node are gone there.
   [[nodiscard]] std::optional<Input> gone_from(const Event& event, const State& state, Instant now);
 
   const Topology* topology_;
@@ -311,8 +318,8 @@ class World {
   PlanBook book_;
   EventQueue<Event> queue_;
   std::vector<Felt> felt_;
-  std::optional<Fault> drawn_;  ///< by chance, not due yet
-  std::size_t scripted_ = 0;    ///< of Facts::scripted, how many have been taken
+  std::optional<Fault> drawn_;  ///< drawn at random, not due yet
+  std::size_t scripted_ = 0;    ///< number of Facts::scripted already taken
   std::map<Part, std::vector<std::uint32_t>> faults_on_;  ///< indexes of felt_; none is empty
   std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
   std::map<NodeId, Silence> silent_;
@@ -325,9 +332,9 @@ class World {
   Recoveries recoveries_;
   bool in_round_ = false;
   std::optional<Contention> contention_;
-  std::vector<LinkId> links_told_;      ///< changed, and not felt by who crosses them yet
-  Instant next_move_ = Instant::max();  ///< when bytes arrive next, as last planned
-  std::uint32_t moves_planned_ = 0;     ///< kMoved events so far; only the last holds
+  std::vector<LinkId> links_told_;      ///< changed links whose effect on jobs is not applied yet
+  Instant next_move_ = Instant::max();  ///< when the next bytes arrive, as last planned
+  std::uint32_t moves_planned_ = 0;     ///< kMoved events so far; only the last is valid
 };
 
 }  // namespace orrery

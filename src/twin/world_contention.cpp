@@ -1,4 +1,4 @@
-// What jobs take of each other, and the bytes their starts and copies wait for.
+// Contention between jobs, and the bytes that their starts and copies wait for.
 #include <algorithm>
 
 #include "twin/world.hpp"
@@ -74,7 +74,7 @@ void World::share(const State& state, Instant now) {
   queue_.push(std::max(next, now), kMovesFirst, {.kind = Kind::kMoved, .serial = moves_planned_});
 }
 
-// The stall of the snapshot is in the rate; its bytes are written while the job goes on.
+// The stall of the snapshot is part of the rate; the bytes are written while the job runs on.
 void World::begin_copy(Run& run, JobId job, const State& state, Instant now) {
   settle(run, now);
   run.saving += run.cost;
@@ -103,13 +103,13 @@ void World::bytes_arrived(const State& state, Instant now) {
     }
     run.safe_left = *std::exchange(run.copy_left, std::nullopt);
     run.saved = now;
-    if (!run.up) {  // it was the last before a stop
+    if (!run.up) {  // last copy before a stop
       queue_.push(
           now, kMovesFirst,
           {.kind = Kind::kGone, .job = moved.job, .serial = run.serial, .attempt = run.attempt});
       continue;
     }
-    // A system too slow for the interval sets a longer one.
+    // A system too slow for the checkpoint interval lengthens the interval.
     queue_.push(
         std::max(now, run.copy_at + run.interval + run.cost), kMovesFirst,
         {.kind = Kind::kCopy, .job = moved.job, .serial = ++run.copies, .attempt = run.attempt});

@@ -1,4 +1,4 @@
-// Things that break, what they do to jobs, and what control gets to know of it and when.
+// Faults, what they do to jobs, and what control learns of them and when.
 #include <algorithm>
 #include <utility>
 
@@ -37,7 +37,7 @@ FaultLayer layer_of(FaultKind kind) {
   return FaultLayer::kHost;
 }
 
-/// Nodes that a fault strikes by itself; links and supplies strike none.
+/// Nodes that a fault strikes directly; a fault of a link or a supply strikes none.
 std::vector<NodeId> nodes_struck(const Topology& topology, const FaultScope& scope) {
   if (const auto* node = std::get_if<NodeId>(&scope)) return {*node};
   if (const auto* device = std::get_if<DeviceId>(&scope)) return {topology.node_of(*device)};
@@ -52,7 +52,7 @@ std::vector<NodeId> nodes_struck(const Topology& topology, const FaultScope& sco
   return nodes;
 }
 
-/// What runs there stands, at once.
+/// Whether the fault halts what runs there at once.
 bool halts(const Fault& fault) { return fault.slowdown <= 1 && fault.kind != FaultKind::kSdc; }
 
 }  // namespace
@@ -74,7 +74,7 @@ void World::await_fault() {
 
 void World::strike(std::uint32_t index, const State& state, Instant now) {
   const bool silences = silences_nodes(felt_[index].fault);
-  if (silences) {  // a loss is not seen before so many heartbeats are missing
+  if (silences) {  // a loss is detected only after this many missing heartbeats
     const HeartbeatRule& beats = facts_.timing.heartbeat;
     Duration& detection = felt_[index].fault.detection;
     detection = std::max(detection, beats.until_missed(beats.lost));
@@ -134,7 +134,7 @@ void World::halt(JobId job, Instant now) {
   ++run.serial;
 }
 
-// It goes on computing what will have to be thrown away.
+// The job goes on computing results that will have to be discarded.
 void World::corrupt(Run& run, const Fault& fault) {
   if (run.corrupt_left) return;
   run.corrupt_left = run.safe_left;
@@ -225,7 +225,7 @@ Input World::ends_here(JobId job, Blame blame, Instant now) {
   return Input{now, std::move(ended), {}};
 }
 
-// Control is told of a node; what it does about the jobs there is its own.
+// Reports the fault of a node to control, which decides what to do about the jobs there.
 std::optional<Input> World::known(const Event& event, const State& state, Instant now) {
   const Fault& fault = felt_[event.index].fault;
   if (event.link.valid()) return link_observed(event.link, now);
@@ -237,12 +237,12 @@ std::optional<Input> World::known(const Event& event, const State& state, Instan
   const bool out = takes_node(fault);
   if (halts(fault) && !out) lift(event.node, event.index);
   const auto silent = silent_.find(event.node);
-  if (silent != silent_.end()) {  // nobody there tells of it
+  if (silent != silent_.end()) {  // a silent node reports nothing
     silent->second.back = std::max(silent->second.back, fault.over_at());
     return std::nullopt;
   }
   if (out && state.node(event.node).health == NodeHealth::kDrained) {
-    // Whoever drained it has it mended.
+    // The operator who drained the node has it repaired.
     if (fault.is_over_some_day()) {
       queue_.push(fault.over_at(), kFaultRank,
                   {.kind = Kind::kOver, .index = event.index, .node = event.node});
@@ -276,7 +276,8 @@ std::optional<Input> World::over(const Event& event, const State& state, Instant
   return std::nullopt;
 }
 
-// What is known of it is mended; its network is not by that, nor it by its network.
+// Repairs the known faults of the node. Repairing the node does not mend its network, nor does
+// mending its network repair the node.
 std::optional<Input> World::repaired(const Event& event, Instant now) {
   if (const auto silent = silent_.find(event.node); silent != silent_.end()) {
     if (silent->second.back != Instant::max()) queue_.push(silent->second.back, kFaultRank, event);

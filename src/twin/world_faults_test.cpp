@@ -45,7 +45,7 @@ class WorldFaultsTest : public testing::Test {
     return trace_.jobs.back();
   }
 
-  /// On any number from 8 to `devices`.
+  /// A job that can run on any number of devices from 8 to `devices`.
   void add_elastic(std::int64_t run, std::uint32_t devices) {
     TraceJob& job = add(run, devices);
     job.accelerators_min = 8;
@@ -82,7 +82,7 @@ class WorldFaultsTest : public testing::Test {
     }
   }
 
-  /// Seconds, and what was said then.
+  /// The times in seconds of events of a type, and one field of each.
   template <class Type, class Field>
   std::vector<std::pair<std::int64_t, Field>> told(Field (*field)(const Type&)) const {
     std::vector<std::pair<std::int64_t, Field>> all;
@@ -129,8 +129,8 @@ TEST_F(WorldFaultsTest, AFaultOfEveryScopeIsFelt) {
   struct Case {
     FaultKind kind;
     FaultScope scope;
-    std::uint32_t faults;  ///< that stop a job on the first two nodes
-    std::size_t links;     ///< that change, there and back
+    std::uint32_t faults;  ///< faults that stop a job on the first two nodes
+    std::size_t links;     ///< links that change, counted when they fail and when they return
     std::size_t supplies;
   };
   const SwitchIndex leaf = fabric().graph.leaf_of({0, 0});
@@ -158,8 +158,8 @@ TEST_F(WorldFaultsTest, AFaultOfEveryScopeIsFelt) {
 
 TEST_F(WorldFaultsTest, ASwitchTakesTheGangsWithItThatNeedIt) {
   add(1000, 16);  // on the first leaf
-  add(1000, 8);   // beside it, in one node
-  add(2000, 32);  // on the second
+  add(1000, 8);   // on the same leaf, in one node
+  add(2000, 32);  // on the second leaf
   const SwitchPlace leaf{FabricId(0), fabric().graph.leaf_of({0, 0})};
   strike(100, FaultKind::kSwitchDown, leaf, {.detection = kMinute, .repair = kMinute * 10});
   play();
@@ -193,7 +193,7 @@ TEST_F(WorldFaultsTest, AnElasticJobsUnseenStandstillIsCounted) {
   EXPECT_EQ(jobs_[0].usage.resizes, 1U);
   EXPECT_EQ(jobs_[0].usage.faults, 0U);
   EXPECT_EQ(end_of(0), 5 + 1000 + 60 + 5);
-  // While it comes up again the node that it leaves is not free yet.
+  // The node that the job leaves is not free until the job is up again.
   EXPECT_NEAR(device_hours(jobs_[0].usage.idle), hours(16 * (5 + 60 + 5) + 8 * 5), 1e-3);
   EXPECT_EQ(jobs_[0].usage.lost, 0);
 }
@@ -321,8 +321,8 @@ TEST_F(WorldFaultsTest, WhatRunsAtTheEndHasSavedAndStood) {
 
 // --- All together --------------------------------------------------------------------------------
 
-// Whatever strikes but silence, in whatever order: what a job had counts as useful for just as long
-// as its work takes, and the rest has another cause.
+// Under any faults but silent nodes, in any order, the useful time of a job is exactly what its
+// work takes, and the rest of its time has another cause.
 TEST_F(WorldFaultsTest, TimeThatCountsAsUsefulIsThatOfTheWorkDone) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);

@@ -1,8 +1,8 @@
-// Links, switches and supplies that fail, and nodes that reach no other for it.
+// Links, switches and supplies that fail, and nodes that thereby lose contact with all others.
 //
-// A switch takes its links with it, and several faults may lie on one link or supply: it is whole
-// when the last is over. Who spans a node whose ports are all dead stands; it ends when that is
-// known, and the node takes no work until one of its links is back.
+// A switch fails with its links, and several faults may affect one link or supply: it is whole when
+// the last is over. A job that spans a node whose ports are all dead stands still; it ends when
+// that is known, and the node takes no work until one of its links is back.
 #include <algorithm>
 
 #include "twin/world.hpp"
@@ -12,21 +12,21 @@ namespace {
 
 constexpr std::uint8_t kFaultRank = 1;
 
-/// Of a supply without redundancy, while one of its units is out (assumed).
+/// Capacity left of a supply without redundancy while one of its units is out (assumed).
 constexpr double kSupplyLeft = 0.5;
 
-/// Its limit is what it carries with a unit down.
+/// Whether the domain's limit is what it carries with a unit down.
 bool redundant(const PowerDomain& domain) {
   return domain.supply.find("N+") != std::string::npos ||
          domain.supply.find("2N") != std::string::npos;
 }
 
-/// Of a link that the fault lies on.
+/// Health of a link that the fault affects.
 float health_under(const Fault& fault) {
   return fault.slowdown > 1 ? static_cast<float>(1 / fault.slowdown) : 0.0F;
 }
 
-/// Nothing passes; a flap is ridden out by whoever sends.
+/// Whether nothing passes the link; a flap does not count, as senders ride it out.
 bool is_dead(const Fault& fault) {
   return health_under(fault) <= 0 && fault.kind != FaultKind::kLinkFlap;
 }
@@ -59,7 +59,7 @@ std::vector<LinkId> links_of(const FabricInstance& fabric, SwitchIndex at) {
 
 }  // namespace
 
-// O(links of the fabric) of a switch.
+// For a switch, O(links of the fabric).
 std::vector<LinkId> World::links_struck(const FaultScope& scope) const {
   if (const auto* link = std::get_if<LinkId>(&scope)) return {*link};
   const auto* place = std::get_if<SwitchPlace>(&scope);
@@ -169,7 +169,8 @@ Input World::link_over(const Event& event, Instant now) {
   return link_observed(event.link, now);
 }
 
-// All such nodes are known before the first job ends for them, or it would start on the next.
+// Control learns of all cut-off nodes before the first job ends, or that job would restart on the
+// next of them.
 std::optional<Input> World::cut(const Event& event, Instant now) {
   queue_.push(now, kFaultRank + 1,
               {.kind = Kind::kParted, .index = event.index, .node = event.node});
@@ -187,7 +188,7 @@ std::optional<Input> World::parted(const Event& event, const State& state, Insta
     const bool ends = state.job(id).phase != JobPhase::kStopping && spans_nodes(placed) &&
                       (run.halted || (!run.up && stands_until(placed, now) > now));
     if (!ends) continue;
-    queue_.push(now, kFaultRank + 1, event);  // and then the next
+    queue_.push(now, kFaultRank + 1, event);  // then the next job
     const std::string evidence = evidence_of(felt_[event.index].fault);
     return ends_here(id, {FaultLayer::kNetwork, event.node, evidence}, now);
   }

@@ -1,8 +1,8 @@
-// What a job that starts again waits for: nodes that have to be made ready, and its state, from
-// storage or from the memory of its own nodes.
+// What a restart waits for: nodes that have to be made ready, and the job's state, from storage or
+// from the memory of its own nodes.
 //
-// A copy in peers' memory is the checkpoint that storage has, kept a second time: of each gang the
-// nodes are a ring, and each keeps its part and that of the node before it.
+// A copy in peers' memory is a second copy of the checkpoint in storage: the nodes of each gang
+// form a ring, and each keeps its own part and that of the node before it.
 #include <algorithm>
 
 #include "twin/world.hpp"

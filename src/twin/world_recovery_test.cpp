@@ -1,4 +1,4 @@
-// twin/world_recovery_test.cpp - what starting again costs: ready nodes, and where state lies.
+// twin/world_recovery_test.cpp - what restarts cost: ready nodes, and where the state is kept.
 #include <gtest/gtest.h>
 
 #include "twin/facts_test.hpp"
@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-/// Of a start after a loss.
+/// A start after a loss.
 struct Restarted {
   double seconds = 0;  ///< from the start until it is up
   StateSource source = StateSource::kUnsaid;
@@ -29,7 +29,7 @@ class WorldRecoveryTest : public testing::Test {
                        .repair = repair});
   }
 
-  /// One job on the first nodes: how its last attempt began.
+  /// Runs one job on the first nodes and returns how its last attempt began.
   Restarted play(int devices, const std::string& more) {
     const std::string text =
         "apiVersion: orrery/v1\nkind: Trace\nname: t\njobs:\n- {name: job, submit: 0 s, spec: "
@@ -97,7 +97,7 @@ TEST_F(WorldRecoveryTest, ASpareIsReadyAndLeavesOnlyTheStateToRead) {
   stand_by(3);
   strike(0, FaultKind::kAccelerator);
   const Restarted warm = play(16, kToStorage);
-  // Less than a second or two at what one unit reads; a node's NICs carry more.
+  // Reading takes less than a second or two at the rate of one unit; a node's NICs carry more.
   EXPECT_GT(warm.seconds, kLaunch + 60);
   EXPECT_LT(warm.seconds, kLaunch + 60 + 10);
   EXPECT_EQ(warm.source, StateSource::kStorage);

@@ -1,8 +1,8 @@
-// Nodes that fall silent, and when control may hold what ran there for gone.
+// Nodes that fall silent, and when control may take what ran there for gone.
 //
-// Nobody there can say that its ranks have ended, so devices and jobs wait for what proves it: the
-// node boots anew, an operator has cut it off, or the lease of the job has run out. A job whose
-// effects are fenced waits for none of these; that is control's to know.
+// A silent node cannot report that its ranks have ended, so devices and jobs wait for proof: the
+// node reboots, an operator has cut it off, or the lease of the job has expired. A job whose
+// effects are fenced waits for none of these; control decides that.
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +26,7 @@ bool watched(NodeHealth health) {
          health == NodeHealth::kDraining;
 }
 
-/// Nothing of a job that has ended is to go on.
+/// Whether the ranks of the job end with its lease; those of a job that has ended always do.
 bool ends_with_lease(const State& state, JobId id) {
   const Job& job = state.job(id);
   return job.submission == nullptr || job.submission->restart == RestartPolicy::kAfterLease;
@@ -34,7 +34,7 @@ bool ends_with_lease(const State& state, JobId id) {
 
 }  // namespace
 
-// What strikes it while it is silent only keeps it away longer.
+// Another fault that strikes a silent node only keeps it away longer.
 void World::fall_silent(NodeId node, const Fault& fault) {
   const auto known = silent_.find(node);
   if (known != silent_.end()) {
@@ -74,7 +74,7 @@ std::optional<Input> World::told_gone(const Event& event, const State& state, In
   if (!run.told) run.told = take_progress(run, now);
   RanksGone gone{event.job, event.attempt, {}, run.told};
   if (silent_.empty()) return Input{now, std::move(gone), {}};
-  // Nothing was left but on silent nodes: it has gone on without it.
+  // All remaining ranks were on silent nodes, and the job has moved on without them.
   if (!holds_devices(state.job(event.job).phase)) return std::nullopt;
   if (silent_of(state.running(event.job), &gone.nodes) == 0)
     gone.nodes.clear();
@@ -109,8 +109,9 @@ std::optional<Input> World::step_silence(const Event& event, const State& state,
   }
 }
 
-// Where several of a job's nodes, or all it has, fall silent together, nobody can go on or tell how
-// far it came: it ends here, with what is lost of it. What else ran there is control's to stop.
+// Where several nodes of a job, or all of them, fall silent together, no node can continue it or
+// report its progress: it ends here, and unsaved work is lost. Control stops the other jobs of the
+// node.
 std::optional<Input> World::lost(const Event& event, const State& state, Instant now) {
   const bool heeded = watched(state.node(event.node).health);
   bool holds = false;
@@ -121,7 +122,7 @@ std::optional<Input> World::lost(const Event& event, const State& state, Instant
     std::vector<NodeId> heard;
     const std::uint32_t silent = silent_of(state.running(id), &heard);
     if (!heeded || !run.halted || silent == 0 || (silent == 1 && !heard.empty())) continue;
-    queue_.push(now, kSilenceRank, event);  // and then the next
+    queue_.push(now, kSilenceRank, event);  // then the next job
     return ends_here(id, {FaultLayer::kHost, event.node, "silent"}, now);
   }
   const Instant leased = silent_.at(event.node).since + state.setup().timing.lease;
@@ -129,7 +130,7 @@ std::optional<Input> World::lost(const Event& event, const State& state, Instant
               {.kind = Kind::kLeased, .serial = event.serial, .node = event.node});
   const std::uint32_t missed = facts_.timing.heartbeat.lost;
   if (heeded) return Input{now, NodeHeard{event.node, NodeHealth::kLost, missed}, {}};
-  // It was out already, but let what ran there end in peace.
+  // The node was out of use already but let its jobs finish.
   if (!holds) return std::nullopt;
   return Input{now, NodeFault{event.node, FaultLayer::kHost, "silent", false, true}, {}};
 }

@@ -1,5 +1,5 @@
-// tests/compat/compat_test.cpp - journals that earlier versions wrote are still read, and say what
-// they said.
+// tests/compat/compat_test.cpp - journals written by earlier versions can still be read and have
+// the same content.
 //
 // A journal here is never written anew: it stands for the ones that are in use. Beside it lies what
 // it says, a record a line: time, type and fields in order. `compat_test --update` writes those

@@ -1,7 +1,7 @@
 // A stand-in for NCCL and the CUDA runtime in one library, on memory of this process: ranks are its
-// threads. An operation is done when its last rank has queued it, whoever asks. `fake_nccl_fail`
-// makes an error of what is asked later; `fake_nccl_aborted` counts aborts; `fake_nccl_open` what
-// is neither aborted nor destroyed.
+// threads. An operation is done when its last rank has queued it, whichever rank asks.
+// `fake_nccl_fail` makes later queries fail; `fake_nccl_aborted` counts aborts; `fake_nccl_open`
+// counts what is neither aborted nor destroyed.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

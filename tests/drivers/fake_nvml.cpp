@@ -118,7 +118,7 @@ int nvmlDeviceGetPowerManagementLimitConstraints(void*, unsigned* least, unsigne
 }
 
 int nvmlDeviceSetPowerManagementLimit(void* device, unsigned milliwatts) {
-  // For those who do not share its memory: while there is such a file beside this library.
+  // Tests without shared memory set the refusal by such a file beside this library.
   Dl_info own{};
   (void)::dladdr(reinterpret_cast<const void*>(&fake_nvml), &own);
   const auto refusal = std::filesystem::path(own.dli_fname).parent_path() / "refuses-limits";
@@ -141,7 +141,7 @@ int nvmlDeviceResetGpuLockedClocks(void* device) {
   return nvmlDeviceSetGpuLockedClocks(device, 0, 0);
 }
 
-// Of nvmlDeviceGetPcieReplayCounter there is none: older releases lack it.
+// nvmlDeviceGetPcieReplayCounter is missing: older releases lack it.
 
 int nvmlDeviceGetPciInfo_v3(void* device, FakePciInfo* info) {
   *info = {};

@@ -1,4 +1,5 @@
-// drivers/fake_nvml.hpp - what a test sets in the library of fake_nvml.cpp, which it opens by path.
+// drivers/fake_nvml.hpp - state that a test sets in the library of fake_nvml.cpp, which it opens by
+// path.
 #pragma once
 
 #include <array>
@@ -9,8 +10,8 @@ struct FakeNvml {
   static constexpr int kNoPermission = 4;
   static constexpr int kDriverNotLoaded = 9;
 
-  int open = 0;  ///< good calls of init less those of shut down
-  int init = 0;  ///< what calls answer: 0 is success
+  int open = 0;  ///< successful init calls less shutdowns
+  int init = 0;  ///< return code of the calls: 0 is success
   int count = 0;
   int utilization = 0;
   int limit = 0;
@@ -20,7 +21,7 @@ struct FakeNvml {
   std::array<const char*, kDevices> names = {"NVIDIA H100 80GB HBM3", "NVIDIA H100 80GB HBM3"};
 };
 
-/// As NVML declares it.
+/// The declaration of NVML.
 struct FakePciInfo {
   std::array<char, 16> short_address;
   unsigned domain, bus, device, id, subsystem;

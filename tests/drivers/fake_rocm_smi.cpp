@@ -59,7 +59,7 @@ int rsmi_dev_power_ave_get(std::uint32_t, std::uint32_t, std::uint64_t* microwat
 }
 
 int rsmi_dev_temp_metric_get(std::uint32_t, std::uint32_t sensor, int, std::int64_t* millidegrees) {
-  if (sensor != 0) return kNotSupported;  // it has a sensor at its edge alone
+  if (sensor != 0) return kNotSupported;  // it has only an edge sensor
   *millidegrees = 43'500;
   return kSuccess;
 }
@@ -76,7 +76,7 @@ int rsmi_dev_power_cap_range_get(std::uint32_t, std::uint32_t, std::uint64_t* mo
   return kSuccess;
 }
 
-/// It takes half of the clock, of 324.5 W, and less.
+/// Accepts the cap of half the clock, 324.5 W, and lower ones.
 int rsmi_dev_power_cap_set(std::uint32_t, std::uint32_t, std::uint64_t microwatts) {
   return microwatts <= 324'500'000 ? kSuccess : kNotSupported;
 }

@@ -1,5 +1,5 @@
-// end_to_end/agent_controller.hpp - as much of a controller as the agent of one node needs, on a
-// real loop and over real gRPC, which remembers what it is told. Of one test program.
+// end_to_end/agent_controller.hpp - the parts of a controller that the agent of one node needs, on
+// a real loop and over real gRPC; records the reports it receives. For one test program.
 #pragma once
 
 #include <grpcpp/security/server_credentials.h>
@@ -24,7 +24,7 @@ namespace orrery {
 
 inline constexpr NodeId kNode(3);
 
-/// What an agent has told a controller.
+/// What an agent has reported to a controller.
 struct Told {
   std::vector<AgentOpening> openings;
   std::vector<Hello> hellos;
@@ -39,7 +39,7 @@ struct Told {
   int mended = 0;
 };
 
-/// As much of a controller as an agent needs; on the loop of `env`.
+/// The parts of a controller that an agent needs; runs on the loop of `env`.
 class TestController final {
  public:
   explicit TestController(const Env& env)
@@ -48,7 +48,7 @@ class TestController final {
   }
   ~TestController() { end(); }
 
-  /// As after a failover: all streams end, and it serves where it did.
+  /// Acts as after a failover: all streams end, and it serves at the same address.
   void restart() {
     end();
     serve(fmt::format("127.0.0.1:{}", port_));
@@ -94,7 +94,7 @@ class TestController final {
     TestController& controller_;
   };
 
-  /// A question for another certificate of the agent's.
+  /// A request to renew the agent's certificate.
   class Renewal final : public GrpcReactor {
    public:
     explicit Renewal(const TlsIdentity& authority) : authority_(authority) {
@@ -176,7 +176,7 @@ class TestController final {
     if (const auto* hello = std::get_if<Hello>(&report.what)) told.hellos.push_back(*hello);
     told.mended += std::holds_alternative<Mended>(report.what) ? 1 : 0;
     const auto* fault = std::get_if<HealthFault>(&report.what);
-    // Repeated until it is acknowledged.
+    // The report is repeated until it is acknowledged.
     if (fault != nullptr && report.number > fault_number_) {
       fault_number_ = report.number;
       told.faults.push_back(*fault);

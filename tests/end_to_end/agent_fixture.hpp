@@ -34,10 +34,10 @@ inline std::string slurp(const std::string& path) {
   return std::move(text).str();
 }
 
-/// Path of the agent that was built.
+/// Path of the agent program in the build.
 std::string agent_program();
 
-/// A process that may be anybody's, to see it end.
+/// Observes the end of a process that need not be a child.
 class Witness {
  public:
   explicit Witness(pid_t pid) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
@@ -90,7 +90,7 @@ class AgentTest : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  /// A certificate for the agent that was made then.
+  /// Makes a certificate for the agent, issued at `made`.
   void certify(Instant made) {
     const CertificateRequest request = request_certificate().value();
     const std::string certificate =
@@ -148,7 +148,7 @@ class AgentTest : public ::testing::Test {
     ::posix_spawn_file_actions_destroy(&actions);
     return pid;
   }
-  /// Starts it and waits until the controller knows who lives there.
+  /// Starts the agent and waits until the controller knows what runs there.
   void start(const std::vector<std::string>& more = {}) {
     const std::size_t before = controller_->told.openings.size();
     agent_ = spawn(more);
@@ -170,7 +170,7 @@ class AgentTest : public ::testing::Test {
     return end_of(std::exchange(agent_, 0));
   }
 
-  /// `script` is run by a shell as each of `ranks` ranks.
+  /// A shell runs `script` as each of `ranks` ranks.
   void launch(const std::string& script, std::uint32_t ranks = 1, const std::string& user = "") {
     LaunchRanks launch{.token = {kAttempt, 1}, .grace = Duration::seconds(30)};
     RankShare share{.gang = 0, .devices = (std::uint64_t{1} << ranks) - 1, .ranks = {}};

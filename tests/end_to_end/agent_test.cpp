@@ -1,5 +1,5 @@
-// The agent as a controller meets it: the real program with real keepers and ranks, over gRPC, and
-// what is left of them when one is killed.
+// The agent as seen by a controller: the real program with real keepers and ranks, over gRPC, and
+// what is left when one of them is killed.
 #include "base/rng.hpp"
 #include "tests/end_to_end/agent_fixture.hpp"
 
@@ -31,7 +31,7 @@ TEST_F(AgentTest, RunsRanksAndKeepsWhatTheyWroteWhenTheyAreDone) {
   acknowledge();
   EXPECT_EQ(controller_->told.kept[1], wrote);
   EXPECT_EQ(controller_->told.kept.size(), 2u);
-  // The keeper is gone; the files are not.
+  // The keeper is gone, but its files remain.
   const AttemptLogPart part = read_log(1, 5);
   EXPECT_EQ(part.part.bytes, wrote.substr(5));
   EXPECT_EQ(part.part.from, 5u);
@@ -75,7 +75,7 @@ TEST_F(AgentTest, SaysAgainWhatAControllerThatIsGoneDidNotAcknowledge) {
   EXPECT_EQ(report()->end->kind, ExitKind::kProgram);
   EXPECT_EQ(report()->end->blame.evidence, "exit status 3 of rank 0");
   acknowledge();
-  // Of another cluster it wants nothing to do.
+  // The agent refuses another cluster.
   controller_->cluster = 8;
   controller_->restart();
   await([&] { return controller_->told.openings.size() > before + 1; });
@@ -114,7 +114,8 @@ TEST_F(AgentTest, AGuardThatDiesAfterItsAgentIsReportedByTheNext) {
   EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
   start();
   ASSERT_EQ(controller_->told.hellos.back().attempts.size(), 1u);
-  // No child of the new agent: the keeper ends the ranks, and the lock says when all is over.
+  // The keeper is no child of the new agent: it ends the ranks, and its lock shows when all is
+  // over.
   ASSERT_EQ(::kill(guards[0], SIGKILL), 0);
   await_stage(RankStage::kGone);
   EXPECT_FALSE(rank.alive());
@@ -177,7 +178,7 @@ TEST_F(AgentTest, AClockIsHeldByTheDriverAndARefusalIsSaidUntilItDoes) {
   await([&] { return runs_at(0.7) && reading().accelerators.at(0).clock == 0.7; });
   EXPECT_EQ(reading().clock_refusal, "");
   EXPECT_FALSE(reading().accelerators.at(1).clock) << "it is on the first alone";
-  // Whoever comes after this agent lifts it, once nobody is there who wants it.
+  // The agent's successor lifts the cap once no attempt asks for it.
   EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
   start();
   await([&] { return reading().accelerators.at(0).clock == 0.7; });
@@ -209,7 +210,7 @@ TEST_F(AgentTest, APrologueThatFailsIsTheNodesFaultAndTheRanksNeverBegin) {
   acknowledge();
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/began"));
   EXPECT_FALSE(std::filesystem::exists(directory_ + "/cleaned")) << "there was nothing to clean";
-  // Nobody but a person can mend it, which shows when it works again.
+  // Only an operator can mend it, which shows when it works again.
   controller_->order(MendNode{FaultLayer::kHost});
   reconcile();
   EXPECT_EQ(controller_->told.mended, 0);
@@ -309,7 +310,7 @@ TEST_F(AgentTest, ABurnInSaysHowItEndsAndWorkComesBeforeIt) {
             "the burn-in failed: exit status 1: CPU 7 is wrong");
   EXPECT_TRUE(controller_->told.faults.back().repair);
   EXPECT_EQ(controller_->told.readings.back().unwell, controller_->told.faults.back().evidence);
-  // An empty node is not mended while it has failed, by whichever agent.
+  // An empty node stays unwell while it has failed, whichever agent reports.
   EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
   const std::size_t before = controller_->told.readings.size();
   start();
@@ -391,7 +392,7 @@ TEST_F(AgentTest, AnAttemptThatCannotStartSaysWhy) {
 TEST_F(AgentTest, ThatIsRootRefusesAJobWithoutAUserUnlessItsOperatorAllowsIt) {
   ASSERT_EQ(::geteuid(), 0U) << "this test needs root: another user runs as itself in any case";
   write_spec("allow_agent_user: false\n");
-  start();  // The option that allows it yields to the file.
+  start();  // The file takes precedence over the option that allows it.
   EXPECT_EQ(controller_->told.openings.back().user, "root");
   EXPECT_EQ(controller_->told.openings.back().job_users, JobUsers::kMapped);
   launch("id -u");
@@ -410,7 +411,7 @@ TEST_F(AgentTest, ThatIsRootRefusesAJobWithoutAUserUnlessItsOperatorAllowsIt) {
   launch("id -u");
   await_stage(RankStage::kGone);
   EXPECT_EQ(report()->end->kind, ExitKind::kDone) << report()->end->blame.evidence;
-  // Never as root by name, whatever the controller says.
+  // A user named root is refused, whatever the controller orders.
   acknowledge();
   controller_->told.attempts.clear();
   launch("id -u", 1, "root");
@@ -432,7 +433,7 @@ TEST_F(AgentTest, EndsWellWhereverItsConnectionIs) {
     real_->run_until([&] { return over; });
     const int status = finish(SIGTERM);
     const std::string words = slurp(log());
-    // One that is not yet deaf to signals ends by it.
+    // A process that does not ignore signals yet ends by this one.
     EXPECT_TRUE(status == 0 || status == 128 + SIGTERM)
         << status << ": " << words.substr(std::min(words.rfind("SUMMARY"), words.size()));
   }

@@ -26,7 +26,7 @@ inline std::string slurp(const std::filesystem::path& path) {
   return std::move(text).str();
 }
 
-/// Path of the program that was built.
+/// Path of the orrery program in the build.
 std::string program();
 
 class Cli : public testing::Test {

@@ -1,5 +1,5 @@
 // kill -9 of the controller, again and again, while clients submit, cancel and read: what was
-// acknowledged is there, once, and one order of single steps explains all that anybody was told.
+// acknowledged exists, once, and one order of single steps explains all answers.
 //
 // ORRERY_KILLS (20) is the number of kills; `scripts/soak live` runs it with more.
 #include <fcntl.h>
@@ -48,7 +48,7 @@ class ControllerKillTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
     std::ofstream(directory_ + "/fleet.yaml") << kLabFleet;
-    // So that it also compacts its log between kills, and is killed while it does.
+    // Makes the controller also compact its log between kills, and be killed while it does.
     std::ofstream(directory_ + "/controller.yaml")
         << "apiVersion: orrery/v1\nkind: Controller\nsnapshot_every: 64 KiB\n";
     listen();
@@ -60,7 +60,7 @@ class ControllerKillTest : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
-  /// As a service manager does, for what the first controller says of itself.
+  /// Listens as a service manager does, for the notifications of the first controller.
   void listen() {
     const std::string path = directory_ + "/notify";
     sockaddr_un address{};
@@ -75,12 +75,12 @@ class ControllerKillTest : public ::testing::Test {
   std::string heard() {
     std::array<char, 256> bytes{};
     const ssize_t got = ::recv(manager_.get(), bytes.data(), bytes.size(), 0);
-    ::unsetenv("NOTIFY_SOCKET");  // of those to come nobody listens
+    ::unsetenv("NOTIFY_SOCKET");  // later notifications have no receiver
     manager_.reset();
     return {bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
   }
 
-  /// Until it serves.
+  /// Starts the controller and waits until it serves.
   void start() {
     const std::string file = directory_ + "/cluster.json";
     const bool again = std::filesystem::exists(file);
@@ -104,7 +104,7 @@ class ControllerKillTest : public ::testing::Test {
     ASSERT_EQ(::kill(pid_, SIGKILL), 0);
     int status = 0;
     ASSERT_EQ(::waitpid(pid_, &status, 0), pid_);
-    // It had not ended by itself.
+    // The controller has not ended by itself.
     EXPECT_TRUE(WIFSIGNALED(status)) << "the controller ended with status " << status;
   }
 
@@ -123,7 +123,7 @@ class ControllerKillTest : public ::testing::Test {
   pid_t pid_ = 0;
 };
 
-/// What one client was told.
+/// The answers that one client received.
 struct Told {
   std::map<std::string, std::uint64_t> jobs;  ///< by name
   std::set<std::uint64_t> cancelled;
@@ -154,13 +154,13 @@ std::optional<JobSeen> seen_of(const v1::Job& job) {
   return std::nullopt;
 }
 
-/// Reads jobs, whoever submitted them, by number and in lists.
+/// Reads jobs of all clients, by number and in lists.
 class Reader {
  public:
   Reader(Client& client, Rng rng) : client_(client), rng_(rng) {}
 
   void step() {
-    // The newest are those that may be lost.
+    // The newest jobs are the ones that may be lost.
     if (newest_ == 0 || rng_.below(4) != 0) return list();
     v1::GetJobRequest asked;
     asked.set_id(rng_.below(newest_ + 1));
@@ -252,7 +252,8 @@ class Submitter {
   int next_ = 0;
 };
 
-/// What clients were told is what the controller has, no more and no less. Returns how many jobs.
+/// Checks that the controller has exactly the jobs that were acknowledged to clients. Returns their
+/// number.
 std::size_t compare(const std::vector<Told>& told, Client& own) {
   std::map<std::string, std::uint64_t> jobs;
   std::set<std::uint64_t> cancelled;
@@ -291,8 +292,8 @@ std::size_t compare(const std::vector<Told>& told, Client& own) {
   return seen;
 }
 
-/// The store, once its log was compacted: a controller that was killed soon after each start may
-/// not have done it yet, so more jobs are submitted.
+/// The store once its log is compacted. A controller that was killed soon after each start may not
+/// have compacted it yet, so more jobs are submitted.
 StorageResult<std::unique_ptr<StoreReader>> compacted_store(Client& client,
                                                             const std::string& directory) {
   Submitter more(client, kClients);
@@ -336,7 +337,7 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
   }
   Rng rng = Rng::stream(static_cast<std::uint64_t>(::getpid()), "kills");
   for (int i = 0; i < kills && !failed; ++i) {
-    // At some moment after it has served again.
+    // Kills it at some moment after it serves again.
     const int before = accepted;
     while (accepted < before + kClients && !failed) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

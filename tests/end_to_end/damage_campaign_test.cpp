@@ -41,7 +41,7 @@ std::uint64_t asked(const char* name, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-/// A controller of its own, until it serves or has ended.
+/// Runs a controller until it serves or has ended.
 class Daemon {
  public:
   Daemon(const std::string& directory, const std::string& errors) {
@@ -73,7 +73,7 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
 
   [[nodiscard]] bool serves() const { return !ended_; }
-  /// It ended by itself, with a status and not by a signal.
+  /// Whether it ended by itself, with a status and not by a signal.
   [[nodiscard]] bool refused() const {
     return ended_ && WIFEXITED(status_) && WEXITSTATUS(status_) != 0;
   }
@@ -84,7 +84,7 @@ class Daemon {
   bool ended_ = false;
 };
 
-/// What a log says: its state and its history, and whether all of it is good.
+/// The content of a log: its state and history, and whether all of it is good.
 std::string picture_of(const std::string& directory) {
   const auto store = SqliteStore::open_to_read(directory + "/store");
   if (!store) return store.error().text();
@@ -103,8 +103,8 @@ std::string picture_of(const std::string& directory) {
 
 struct DamageCase {
   std::string file;
-  bool live = false;     ///< done while a controller served, which was killed then
-  std::size_t line = 0;  ///< of the first byte that is not as it was
+  bool live = false;     ///< damage done while a controller served, which was killed then
+  std::size_t line = 0;  ///< line of the first changed byte
   std::string what;      ///< for messages
 };
 
@@ -165,7 +165,7 @@ class DamageCampaign : public Cli {
     fs::remove_all(path("c"));
     fs::copy(path("whole"), path("c"),
              fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-    // At a port of its own each time: others may have taken the one before.
+    // Uses a new port each time: another process may have taken the one before.
     const std::string addresses = slurp(path("whole/cluster.json"));
     std::ofstream(path("c/cluster.json"))
         << std::regex_replace(addresses, std::regex(R"((127\.0\.0\.1):\d+)"), "$1:0");
@@ -179,7 +179,7 @@ class DamageCampaign : public Cli {
   /// "refused", "equal", "reported"; anything else is what is wrong.
   [[nodiscard]] std::string outcome(const DamageCase& done) const;
 
-  std::array<std::string, 2> expected_;  ///< after one start, and after two
+  std::array<std::string, 2> expected_;  ///< the state after one start, and after two
 };
 
 /// What operators edit: each line that is not as it was applied last is reported.
@@ -189,7 +189,7 @@ bool is_edited_by_hand(const std::string& file) {
          name == "fleet.yaml" || name == "agent.yaml";
 }
 
-/// What a log says of a changed file.
+/// Whether a log reports a changed file.
 bool reports(const std::string& log, const DamageCase& done) {
   const std::string name = fs::path(done.file).filename().string();
   return log.find(fmt::format("{}:{}: ", name, done.line)) != std::string::npos;
@@ -250,7 +250,7 @@ std::string DamageCampaign::outcome(const DamageCase& done) const {
   return "it serves with " + now + ", expected " + expected_[done.live ? 1 : 0];
 }
 
-/// What a controller reads.
+/// The files that a controller reads.
 const std::vector<std::string> kControllerFiles{"store/store.db",
                                                 "store/store.db",
                                                 "store/store.db-wal",
@@ -297,7 +297,7 @@ TEST_F(DamageCampaign, EachCaseIsRefusedWithItsPlaceOrLosesNothing) {
   RecordProperty("outcomes", text);
 }
 
-/// What `orrery up` and agents read: all that is in the directory beside the controller's files.
+/// The files that `orrery up` and agents read: all in the directory beside the controller's files.
 TEST_F(DamageCampaign, FilesOfALocalClusterAreRefusedOrEveryJobIsAsItWas) {
   std::vector<std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(path("whole/nodes"))) {
@@ -315,7 +315,7 @@ TEST_F(DamageCampaign, FilesOfALocalClusterAreRefusedOrEveryJobIsAsItWas) {
   for (std::uint64_t i = 0; i < cases; ++i) {
     Rng rng(seed * 2'000'003 + i);
     copy_whole();
-    // A third of them under agents that run and are killed then.
+    // A third of the cases happen under agents that run and are killed then.
     const bool live = rng.below(3) == 0;
     if (live) ASSERT_NO_FATAL_FAILURE(expect_done("up"));
     const DamageCase done = damage(rng, files);

@@ -1,4 +1,4 @@
-// Deadlines and budgets as a user meets them: what is reported of them, and said at once.
+// Deadlines and budgets as a user sees them: refusals at submission, and reports.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// With a controller in this process, which is there once it was started.
+/// Has a controller in this process, once it was started.
 class DeadlineCli : public Cli {
  protected:
   void start() {
@@ -29,8 +29,8 @@ class DeadlineCli : public Cli {
   FakeController controller_;
 };
 
-// An hour takes an hour and the 5 s until a program runs. "waits" has not begun when it is looked
-// at.
+// A job of an hour takes an hour and the 5 s until a program runs. Job "waits" has not begun when
+// it is looked at.
 TEST_F(DeadlineCli, ASimulationTellsWhichDeadlinesWereMissedAndByHowMuch) {
   const std::string trace = write("trace.yaml", R"(apiVersion: orrery/v1
 kind: Trace

@@ -41,7 +41,8 @@ std::vector<Hostile> corpus() {
       {"markup", "<script>alert(1)</script>\"><img src=x onerror=alert(1)>'javascript:alert(1)"}};
 }
 
-/// The text in every field of the message and of those it holds, numbers that are not 0.
+/// Writes the text into every field of the message and of nested messages, and sets numbers that
+/// are not 0.
 void fill(Message& message, const std::string& text) {
   const auto& type = *message.GetDescriptor();
   const auto& reflection = *message.GetReflection();
@@ -73,7 +74,7 @@ void fill(Message& message, const std::string& text) {
   }
 }
 
-/// The first character of `text` that a terminal would obey, with what is around it; "": none.
+/// The first control character of `text` for a terminal, with its surroundings; "": none.
 std::string obeyed(const std::string& text) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     const bool lead = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
@@ -85,7 +86,7 @@ std::string obeyed(const std::string& text) {
   return first_invalid_utf8(text) == std::string::npos ? "" : "not UTF-8";
 }
 
-/// Verbs that show what a controller answers, with their methods.
+/// Verbs that show the answers of a controller, with their methods.
 struct Shown {
   const char* arguments;
   const char* method;
@@ -229,7 +230,7 @@ TEST_F(EscapesCli, AnErrorThatQuotesWhatUsersWroteIsEscapedToo) {
 }
 
 TEST_F(EscapesCli, EveryVerbThatTalksToAControllerIsAmongThem) {
-  // These print facts of the catalog, files of the user, or what they made themselves.
+  // These verbs print facts of the catalog, files of the user, or their own results.
   const std::set<std::string> own{
       "attach",   "calibrate-node", "catalog",  "compare", "completion", "design", "down",
       "estimate", "fleet",          "logs",     "plan",    "predict",    "replay", "report",

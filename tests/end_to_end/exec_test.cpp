@@ -42,7 +42,7 @@ std::string command_line(const fs::path& path) {
   return line;
 }
 
-/// A program at a terminal of its own.
+/// A program on a terminal of its own.
 class AtTerminal {
  public:
   explicit AtTerminal(const std::string& command) {
@@ -83,7 +83,7 @@ class AtTerminal {
     EXPECT_TRUE(holds(shown_, words)) << words << " is missing in\n" << shown_;
     return shown_;
   }
-  /// Its exit status, once it has ended.
+  /// Waits until it has ended and returns its exit status.
   int end() {
     if (pid_ <= 0) return status_;
     while (read()) {
@@ -153,7 +153,7 @@ class ExecTest : public Cli {
   [[nodiscard]] CliRun live(const std::string& arguments) const {
     return orrery("--dir " + path("c") + " " + arguments);
   }
-  /// As the user of that name, who is made here.
+  /// Creates a user of that name and returns its directory.
   [[nodiscard]] std::string directory_of(const std::string& name, const std::string& tenant) const {
     return directory_for(name, "--role user --tenant " + tenant);
   }
@@ -173,7 +173,7 @@ class ExecTest : public Cli {
     EXPECT_EQ(run.code, 0) << run.err;
     return run.code == 0 ? Json::parse(run.out)["id"] : "";
   }
-  /// A job that runs on, after it has done this.
+  /// Submits a job that runs on after these commands.
   [[nodiscard]] std::string running(const std::string& first,
                                     const std::string& options = "") const {
     const std::string id = submitted(options + " -- sh -c '" + first + "; exec sleep 1000'");
@@ -190,8 +190,7 @@ class ExecTest : public Cli {
     }
     FAIL() << "it did not come within a minute";
   }
-  /// Processes with this word in their command line, but for clients, which have what they ask for
-  /// in theirs.
+  /// Processes with this word in their command line, except clients, whose requests are in theirs.
   [[nodiscard]] static std::vector<pid_t> processes_with(const std::string& word) {
     std::vector<pid_t> found;
     for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -248,7 +247,7 @@ TEST_F(ExecTest, StreamsAreWholeInBothDirectionsAndASlowReaderHoldsTheCommandUp)
   };
   EXPECT_EQ(shell("head -c 5000000 /dev/urandom >" + path("in")), 0);
   EXPECT_EQ(shell(orrery + " exec " + id + " -- cat <" + path("in") + " | cmp - " + path("in")), 0);
-  // The reader begins when the writer would have ended long since, if nothing had held it up.
+  // The reader begins at a time when the writer would have ended, had nothing blocked it.
   EXPECT_EQ(
       shell(orrery + " exec " + id +
             " -- sh -c \"head -c 50000000 /dev/zero; echo over >over\" | (sleep 3; ls " + work_ +
@@ -273,7 +272,7 @@ TEST_F(ExecTest, OnlyTheSubmitterAndAdminsMayAndOthersAreToldAsLittleAsEver) {
   const CliRun same = orrery("--dir " + ben + " exec " + id + " -- true");
   EXPECT_EQ(same.code, 1);
   EXPECT_TRUE(holds(same.err, "is of \"ada\": expected its submitter, an admin")) << same.err;
-  // An operator is no tenant's POSIX user, but for one whose own it is.
+  // An operator may not act as a tenant's POSIX user, unless that is its own.
   const std::string stranger = directory_for("stranger", "--role operator");
   EXPECT_EQ(orrery("--dir " + stranger + " exec " + id + " -- true").code, 1);
   const std::string same_user = directory_for("same", "--role operator --run-as " + a_->name());
@@ -289,7 +288,7 @@ TEST_F(ExecTest, OnlyTheSubmitterAndAdminsMayAndOthersAreToldAsLittleAsEver) {
   EXPECT_TRUE(holds(audit, "\"command\":\"id\"")) << audit;
   EXPECT_TRUE(holds(audit, "\"message\":\"begun\"")) << audit;
   EXPECT_FALSE(holds(audit, "secret-argument")) << audit;
-  // A token that is taken away takes the command along.
+  // Removing a token ends its command.
   AtTerminal removed(program() + " --dir " + ada + " exec " + id + " -- sleep 7007");
   await([] { return !processes_with("sleep 7007").empty(); });
   EXPECT_EQ(live("user remove ada").code, 0);
@@ -326,7 +325,7 @@ TEST_F(ExecTest, ACommandEndsWithItsJobItsClientTheAgentAndTheController) {
     is_gone("sleep 7001");
   }
   {
-    // One that does not want to end is killed.
+    // A command that ignores the signal is killed.
     AtTerminal stubborn(client + "sh -c \"trap : HUP; echo begun; while :; do sleep 7002; done\"");
     (void)stubborn.await("begun");
     (void)::kill(stubborn.pid(), SIGTERM);
@@ -427,7 +426,7 @@ TEST_F(ExecTest, AShellHoldsItsDevicesForAsLongAsItLasts) {
   (void)::kill(lost.pid(), SIGKILL);
   (void)lost.end();
   await([&] { return phase(id) != "running"; });
-  // One that waits says so, and ^C takes it back.
+  // A waiting command reports that it waits, and ^C withdraws it.
   const std::string all = running("true", "-n 2 --per node --name first") + " " +
                           running("true", "-n 2 --per node --name second");
   AtTerminal waits(shell);
@@ -466,7 +465,7 @@ echo err >&2
   EXPECT_EQ(found.st_uid, a_->uid());
   const std::string log = live(fmt::format("logs {}", second)).out;
   EXPECT_TRUE(holds(log, "out 5\n") && holds(log, "err\n")) << log;
-  // Each rank has its own, and all of it.
+  // Each rank has its own file, with all of its output.
   const std::string id =
       submitted("-n 2 --output-file out.%t -- sh -c 'head -c 3000000 /dev/zero'");
   EXPECT_EQ(live("wait " + id).code, 0);

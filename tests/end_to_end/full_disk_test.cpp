@@ -45,7 +45,7 @@ class FullDiskTest : public Cli {
   [[nodiscard]] CliRun live(const std::string& arguments) const {
     return orrery("--dir " + path("disk/c") + " " + arguments);
   }
-  /// Takes all room, until it is given back.
+  /// Fills the disk until the space is freed.
   void fill() const {
     const FileDescriptor file(
         ::open(path("disk/filler").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
@@ -63,7 +63,7 @@ class FullDiskTest : public Cli {
     }
     FAIL() << "what was awaited did not come";
   }
-  /// What the controller answers at this path.
+  /// The answer of the controller at this path.
   [[nodiscard]] std::string fetched(const std::string& url_path) const {
     const Json cluster = Json::parse(slurp(path("disk/c/cluster.json")));
     const std::string script =

@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-/// Prints what it can do with each file of the first list and each process of the second.
+/// Prints which access it has to each file of the first list and each process of the second.
 constexpr const char* kProbe = R"sh(
 while IFS= read -r f; do
   [ -r "$f" ] && echo "READ $f"
@@ -42,7 +42,7 @@ done <"$2"
 echo "OWN $(grep -ac ORRERY_JOB_ID= /proc/$$/environ)"
 )sh";
 
-/// A process, to see whether it goes on living.
+/// A process, to check whether it stays alive.
 class Watched {
  public:
   explicit Watched(pid_t pid)
@@ -74,8 +74,8 @@ std::vector<pid_t> processes(const std::function<bool(const fs::path&)>& wanted)
   return found;
 }
 
-/// Two nodes; the jobs of tenants a and b run as two users, those of c as one that is not there,
-/// those of default as nobody.
+/// Two nodes; the jobs of tenants a and b run as two users, those of c as a user that does not
+/// exist, those of default as the user nobody.
 class HostileJobsTest : public Cli {
  protected:
   void SetUp() override {
@@ -105,7 +105,7 @@ class HostileJobsTest : public Cli {
     Cli::TearDown();
   }
 
-  /// Starts the cluster; agents that are told nothing are allowed all by `up`.
+  /// Starts the cluster; agents without keys get all permissions from `up`.
   void start(const std::string& agent_keys) {
     for (const char* node : {"node-0", "node-1"}) {
       fs::create_directories(path("c/nodes/") + node);
@@ -176,7 +176,7 @@ class HostileJobsTest : public Cli {
     }
     return files;
   }
-  /// A job of tenant b that runs on, with something to steal; returns its number.
+  /// Starts a job of tenant b that runs on and has data to steal; returns its number.
   [[nodiscard]] std::string start_victim() const {
     const std::string spec = write("victim.yaml", R"(apiVersion: orrery/v1
 kind: Batch
@@ -194,7 +194,7 @@ roles: [{accelerators: 1}]
     }
     return id;
   }
-  /// What the probe prints as a job of a tenant.
+  /// The output of the probe as a job of a tenant.
   [[nodiscard]] std::vector<std::string> probe(const std::string& tenant) const {
     std::string files;
     for (const std::string& file : cluster_files()) files += file + "\n";
@@ -214,7 +214,7 @@ roles: [{accelerators: 1}]
   std::string said_by_up_;
 };
 
-/// Of the probe's lines, those that the user of tenant a has no right to.
+/// The lines of the probe that show access which the user of tenant a has no right to.
 std::vector<std::string> stolen(const std::vector<std::string>& lines, const ThrowawayUser& user) {
   std::vector<std::string> found;
   for (const std::string& line : lines) {
@@ -278,7 +278,7 @@ TEST_F(HostileJobsTest, SignalsToAllReachNoneButItsUsers) {
   for (const Watched& each : others) EXPECT_TRUE(each.alive()) << each.pid();
   EXPECT_EQ(job(victim)["phase"], "running");
   EXPECT_EQ(job(victim)["attempt"], 1);
-  // Jobs of one user are one principal: this is what kill -1 is for.
+  // Jobs of one user are one principal: kill -1 may end them all.
   EXPECT_EQ(live("wait " + other).code, 1);
 }
 

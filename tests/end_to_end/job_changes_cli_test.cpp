@@ -1,5 +1,5 @@
-// Jobs as operators handle them, on real processes: held, released, requeued, changed, and what is
-// known of them when they have ended.
+// Jobs handled by operators, on real processes: held, released, requeued, changed, and their
+// records after they have ended.
 #include "tests/end_to_end/local_cluster.hpp"
 
 namespace orrery {

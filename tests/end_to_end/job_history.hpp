@@ -1,13 +1,13 @@
-// tests/end_to_end/job_history.hpp - what concurrent clients asked of a controller and were told,
-// and whether one order of single steps explains it: linearizability (Herlihy and Wing, 1990).
+// tests/end_to_end/job_history.hpp - calls of concurrent clients to a controller and their answers,
+// and whether one order of single steps explains them: linearizability (Herlihy and Wing, 1990).
 //
 // Each job is a register that only grows: it is not there, then queued, then cancelled. For such
 // registers a history is linearizable exactly when no operation shows less than one that had ended
-// before it began had shown or made, and none shows what nobody had asked for by its end.
-// Linearizability is local, so jobs are looked at one by one; a list is a read of every job. Nobody
-// may have seen a job under another number than the one that was acknowledged: a number that was
-// shown, lost and given to another job is how a read of what was not durable yet comes to light.
-// Clients keep histories of their own; they are put together when all are done.
+// before it began had shown or made, and none shows what no client had asked for by its end.
+// Linearizability is local, so jobs are checked one by one; a list is a read of every job. No
+// client may have seen a job under another number than the acknowledged one: a number that was
+// shown, lost and given to another job reveals a read of what was not durable yet. Clients keep
+// histories of their own, which are joined when all are done.
 #pragma once
 
 #include <array>
@@ -21,35 +21,35 @@
 
 namespace orrery {
 
-/// What is known of a job; later ones come after earlier ones.
+/// The known state of a job; later states have higher values.
 enum class JobSeen : std::uint8_t { kAbsent, kQueued, kCancelled };
 
-/// What a reader was shown.
+/// A job as shown to a reader.
 struct ShownJob {
   std::uint64_t id = 0;
   JobSeen state = JobSeen::kAbsent;
 };
 
-/// When a call began and when its answer was there, by one clock for all clients.
+/// The start of a call and the arrival of its answer, by one clock for all clients.
 struct CallTime {
   Instant begin;
   Instant end;
 };
 
-/// Whether there are jobs that a page does not show.
+/// Whether there are older jobs that a page does not show.
 enum class PageRest : std::uint8_t { kNone, kOlder };
 
 class JobHistory {
  public:
-  /// A submission or a cancel; also one whose answer never came, with an end of Instant::max().
+  /// Adds a submission or a cancel; one whose answer never came has an end of Instant::max().
   void made(const std::string& job, JobSeen state, CallTime time);
   void saw(const std::string& job, ShownJob shown, CallTime time);
-  /// A page of the newest jobs, by name.
+  /// Adds a page of the newest jobs, by name.
   void saw_page(const std::map<std::string, ShownJob>& jobs, PageRest rest, CallTime time);
   void add(JobHistory other);
 
-  /// What no order explains, in words. `ids`: of every job that was ever acknowledged, by name.
-  /// O(n log n) in operations, a page counting as one for each of `ids`.
+  /// Describes what no order explains. `ids` holds the id of every job that was ever acknowledged,
+  /// by name. O(n log n) in operations, a page counting as one for each of `ids`.
   [[nodiscard]] std::vector<std::string> contradictions(
       const std::map<std::string, std::uint64_t>& ids) const;
 
@@ -59,7 +59,7 @@ class JobHistory {
     CallTime time;
   };
   struct Register {
-    /// When somebody first asked for each state.
+    /// When a client first asked for each state.
     std::array<Instant, 3> asked = {Instant(), Instant::max(), Instant::max()};
     std::vector<Operation> operations;
     std::set<std::uint64_t> ids;  ///< that readers were shown

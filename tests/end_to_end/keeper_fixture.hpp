@@ -37,10 +37,10 @@ inline std::string slurp(const std::string& path) {
   return std::move(text).str();
 }
 
-/// Path of the keeper that was built.
+/// Path of the keeper program in the build.
 std::string keeper_program();
 
-/// A process that may be anybody's, to see it end.
+/// Observes the end of a process that need not be a child.
 class Witness {
  public:
   explicit Witness(pid_t pid) : fd_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}
@@ -55,7 +55,7 @@ class Witness {
   FileDescriptor fd_;
 };
 
-/// One agent: what a keeper tells it.
+/// One agent: records the messages of a keeper.
 class TestAgent final : public ConnectionEvents {
  public:
   explicit TestAgent(RealEnv& real) : real_(real) {}
@@ -123,14 +123,14 @@ class KeeperTest : public ::testing::Test {
     agent_ = std::make_unique<TestAgent>(*real_);
   }
   void TearDown() override {
-    // The end of the keeper is the end of all it holds.
+    // All that the keeper holds ends with it.
     if (keeper_ > 0) (void)finish(SIGTERM);
     agent_.reset();
     real_.reset();
     std::filesystem::remove_all(files_.directory);
   }
 
-  /// `script` is run by a shell as each of `ranks` ranks, told who it is as PyTorch is.
+  /// A shell runs `script` as each of `ranks` ranks, with the rank variables of PyTorch.
   [[nodiscard]] KeeperLaunch launch(const std::string& script, std::uint32_t ranks = 1) const {
     KeeperLaunch launch;
     launch.stamp = {1, 1};
@@ -149,7 +149,7 @@ class KeeperTest : public ::testing::Test {
     return launch;
   }
 
-  /// Starts the program; true once it says that it is ready.
+  /// Starts the program. Returns true once it reports that it is ready.
   bool spawn() {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
@@ -174,7 +174,7 @@ class KeeperTest : public ::testing::Test {
     agent_->connect(files_);
     agent_->order(AdoptKeeper{});
   }
-  /// Exit status of the program, after `signal` if it is one.
+  /// Sends `signal`, if any, and returns the exit status of the program.
   int finish(int signal = 0) {
     if (signal != 0) (void)::kill(keeper_, signal);
     int status = 0;
@@ -201,7 +201,7 @@ class KeeperTest : public ::testing::Test {
   void await_step(std::uint64_t step) {
     await([&] { return agent_->status && agent_->status->progress.step == step; });
   }
-  /// All that a rank has written.
+  /// All output of a rank.
   std::string output(std::uint32_t rank = 0) {
     agent_->tail.reset();
     agent_->send(LogQuestion{.gang = 0, .rank = rank});
@@ -209,7 +209,7 @@ class KeeperTest : public ::testing::Test {
     EXPECT_TRUE(agent_->tail && agent_->tail->found);
     return agent_->tail ? agent_->tail->part.bytes : "";
   }
-  /// The numbers that rank 0 has written before it said step 1: processes.
+  /// The process ids that rank 0 has printed before step 1.
   std::vector<pid_t> processes() {
     await_step(1);
     std::istringstream text(output());

@@ -1,4 +1,4 @@
-// What a keeper keeps its ranks from: devices, processes and directories that are not theirs.
+// Isolation of ranks by the keeper: devices, processes and directories that are not theirs.
 #include "node/device_filter.hpp"
 #include "tests/end_to_end/keeper_fixture.hpp"
 

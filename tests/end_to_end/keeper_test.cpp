@@ -1,4 +1,5 @@
-// The keeper as an agent uses it: real processes, a real socket, and every way that either ends.
+// The keeper as seen by an agent: real processes, a real socket, and every way in which either
+// ends.
 #include "tests/end_to_end/keeper_fixture.hpp"
 
 namespace orrery {
@@ -8,7 +9,7 @@ std::string keeper_program() { return ORRERY_KEEPER; }
 namespace {
 
 const std::string kSaysStep1 = "echo '{\"step\":1}' >$ORRERY_PROGRESS; ";
-/// Says its own number and that of a daemon that nobody waits for.
+/// Prints its own process id and that of a daemon that no process waits for.
 const std::string kWithDaemon = "echo $$; (setsid sleep 1000 & echo $!); " + kSaysStep1;
 
 TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
@@ -29,7 +30,7 @@ TEST_F(KeeperTest, RunsRanksKeepsWhatTheySayAndReportsThatTheyAreDone) {
   release();
 }
 
-/// Of a gang of two nodes, both this machine, with two ranks each.
+/// A launch of a gang of two nodes, both this machine, with two ranks each.
 KeeperLaunch mpi_launch(KeeperLaunch launch, std::uint32_t here) {
   launch.facts.style = LaunchStyle::kMpi;
   launch.gangs[0].nodes = {{"127.0.0.1", {0, 1}}, {"127.0.0.1", {2, 3}}};
@@ -204,7 +205,8 @@ TEST_F(KeeperTest, AgentsComeAndGoAndTheRanksDoNotNotice) {
   EXPECT_EQ(second.paces, (std::vector<RankPace>{{0, 0.5}}));
   EXPECT_EQ(second.status->report.stage, RankStage::kRunning);
   EXPECT_EQ(second.status->progress.step, 1u);
-  // A third one while the second is still there, as one that was stopped and is replaced.
+  // A third agent connects while the second is still there, as after a replacement of a stopped
+  // one.
   agent_->status.reset();
   agent_->connect(files_);
   agent_->order(AdoptKeeper{});
@@ -238,7 +240,7 @@ TEST_F(KeeperTest, AKilledGuardTakesThemWithItToo) {
   EXPECT_EQ(finish(SIGKILL), 128 + SIGKILL);
   EXPECT_TRUE(rank.ends());
   EXPECT_TRUE(daemon.ends());
-  // The keeper itself is nobody's child here; it has the lock until its end.
+  // The keeper itself is no child of this process; it holds the lock until its end.
   const FileDescriptor lock(::open(files_.lock().c_str(), O_RDWR | O_CLOEXEC));
   EXPECT_EQ(::flock(lock.get(), LOCK_EX), 0);
 }
@@ -252,7 +254,7 @@ TEST_F(KeeperTest, ADaemonThatARankLeavesIsGoneBeforeTheAttemptIs) {
 }
 
 TEST_F(KeeperTest, ARankGoesOnInANewerEpochThatAnotherOneJoins) {
-  // Each says as its step how many there were when it began.
+  // Each rank reports as its step how many there were when it began.
   const std::string script =
       "echo rank $RANK of $WORLD_SIZE; echo '{\"step\":'$WORLD_SIZE'}' >$ORRERY_PROGRESS; "
       "until grep -q '\"epoch\":2' ${ORRERY_PROGRESS%/*}/membership; do sleep 0.01; done; "
@@ -284,7 +286,7 @@ TEST_F(KeeperTest, LogsAreRotatedAndTheTailIsKept) {
   agent_->send(LogQuestion{.from = 3888});
   await([&] { return agent_->tail.has_value(); });
   EXPECT_EQ(agent_->tail->part.bytes, "1000\n");
-  // The files know what they are of.
+  // The files record which part of the log they hold.
   const LogFiles files = LogFiles::look(real_->env().storage, log);
   EXPECT_EQ(files.begin(), 1000u);
   EXPECT_EQ(files.end(), all.size());

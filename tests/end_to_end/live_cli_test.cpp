@@ -24,7 +24,7 @@ class LiveCli : public Cli {
     (void)write("cluster.json",
                 R"({"ca": "ca.pem", "address": ")" + controller_.address() + R"("})");
   }
-  /// Against the controller, which is there or is not.
+  /// Runs a verb against the controller, whether it is running or not.
   [[nodiscard]] CliRun live(const std::string& arguments) const {
     return orrery("--retry 0 --dir " + path("") + " " + arguments);
   }
@@ -377,7 +377,7 @@ TEST_F(LiveCli, TheDoctorLooksAtThisMachineAndExitsWithOneOnAProblem) {
   const auto json = nlohmann::json::parse(here.out);
   EXPECT_EQ(here.code, json["problems"] == 0 ? 0 : 1) << here.out;
   EXPECT_GE(json["findings"].size(), 10u);
-  // Nobody can write there.
+  // No user can write there.
   const CliRun elsewhere = orrery("doctor --dir /proc/self/task");
   EXPECT_EQ(elsewhere.code, 1);
   EXPECT_TRUE(has(elsewhere.out, "problem  disk")) << elsewhere.out;

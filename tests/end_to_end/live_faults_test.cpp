@@ -39,7 +39,7 @@ class LiveFaults : public Cli {
     Cli::SetUp();
     // Whatever the cluster leaves behind becomes ours, and is seen at the end.
     ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), 0);
-    // Until a file says so: each beat is a line.
+    // Beats, a line each, until a file ends it.
     (void)write("beat.sh", R"sh(cd "$(dirname "$0")"
 name=$1-${RANK:-0}
 was=
@@ -87,7 +87,7 @@ done
     EXPECT_EQ(run.code, 0) << run.err;
     return run.code == 0 ? Json::parse(run.out)["id"].get<std::string>() : "";
   }
-  /// A job that beats until its NAME.go is there.
+  /// Submits a job that beats until its NAME.go exists.
   [[nodiscard]] std::string beating(const std::string& name,
                                     const std::string& options = "-n 2") const {
     return submitted(options + " --name " + name + " -- sh " + path("beat.sh") + " " + name);
@@ -104,7 +104,7 @@ done
     return run.code == 0 ? Json::parse(run.out).value("health", "") : run.err;
   }
 
-  /// Looks until it is so.
+  /// Polls until the condition holds.
   void until(const std::string& what, const std::function<bool()>& is) const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     while (!is()) {
@@ -118,7 +118,7 @@ done
       return seen.value("attempt", 0) == attempt && seen.value("phase", "") == "running";
     });
   }
-  /// Until all these ranks, NAME-RANK, go on beating.
+  /// Waits until all these ranks, NAME-RANK, have beaten again.
   void until_beats(const std::vector<std::string>& ranks) const {
     for (const std::string& rank : ranks) {
       const std::size_t before = slurp(path(rank)).size();
@@ -126,7 +126,7 @@ done
     }
   }
   void let_go(const std::string& name) const { (void)write(name + ".go", ""); }
-  /// How often a rank has begun, and that never two of it were there at once.
+  /// Returns how often a rank has begun; checks that two of it never ran at once.
   [[nodiscard]] int begins(const std::string& rank) const {
     const std::string text = slurp(path(rank));
     EXPECT_EQ(text.find("overlap"), text.npos) << rank << " was there twice at once";
@@ -145,7 +145,7 @@ done
     ASSERT_GT(pid, 1);
     ASSERT_EQ(::kill(pid, signal), 0);
   }
-  /// Processes whose command line names it.
+  /// Processes with this text in their command line.
   [[nodiscard]] std::vector<pid_t> processes_with(const std::string& text) const {
     std::vector<pid_t> found;
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -179,15 +179,15 @@ TEST_F(LiveFaults, DeadAgentsAreReplacedUnderTheirRanksAndDeadNodesAndRanksBegin
   const std::string killed = beating("killed", "-n 2 --restarts 1");
   until_beats({"gang-0", "gang-3", "lost-1", "killed-1"});
 
-  // A rank, twice: once is forgiven.
+  // Kills a rank, twice: one failure is forgiven.
   send(pid_in("killed-1.pid"), SIGKILL);
-  // An agent under a gang of two nodes.
+  // Kills an agent under a gang of two nodes.
   send(agent(node_of(gang)), SIGKILL);
-  // A node with all that is on it.
+  // Kills a node with all that runs on it.
   const std::string node = node_of(lost);
   send(agent(node), SIGKILL);
   for (const pid_t pid : processes_with("/nodes/" + node + "/attempts/")) {
-    // One of keeper and guard may be gone with the other; the ranks are.
+    // Keeper or guard may have ended with the other; the ranks have.
     (void)::kill(pid, SIGKILL);
   }
   const CliRun up = live("up");
@@ -231,7 +231,8 @@ TEST_F(LiveFaults, FrozenAgentsNeverGiveTwoAttemptsWithEffect) {
   until("a suspect", [&] { return health(brief_node) == "suspect"; });
   send(agent(brief_node), SIGCONT);
   until("lost nodes", [&] { return health(safe_node) == "lost" && health(once_node) == "lost"; });
-  // What may start at once has, elsewhere; what may not waits, and its ranks know of nothing.
+  // Jobs that may restart at once have done so elsewhere; jobs that may not wait, and their ranks
+  // are unaware.
   until_attempt(once, 2);
   EXPECT_NE(node_of(once), once_node);
   EXPECT_EQ(job(safe)["attempt"], 1);
@@ -242,7 +243,7 @@ TEST_F(LiveFaults, FrozenAgentsNeverGiveTwoAttemptsWithEffect) {
   for (const std::string& node : {safe_node, once_node}) send(agent(node), SIGCONT);
   until("nodes that are back",
         [&] { return health(safe_node) == "ready" && health(once_node) == "ready"; });
-  // The first attempt of what has started elsewhere is over where it was.
+  // The first attempts of jobs that restarted elsewhere have ended where they ran.
   until("the end of the first attempt",
         [&] { return processes_with("/nodes/" + once_node + "/attempts/" + once + "-1").empty(); });
   until_attempt(safe, 2);
@@ -348,7 +349,7 @@ TEST_F(LiveFaults, AFullDiskRefusesSubmissionsAndStillRecordsCancelsAndEnds) {
   let_go("ends");
   expect_finished(ends, 1);
   EXPECT_NE(live("wait " + cancelled).err.find("cancelled"), std::string::npos);
-  // It was written, not only thought of.
+  // The change was durable, not only in memory.
   send(pid_in("c/orreryd.pid"), SIGKILL);
   std::filesystem::remove(path("c/fill"));
   ASSERT_EQ(live("up").code, 0);
@@ -378,7 +379,7 @@ TEST_F(LiveFaults, AnOperatorChangesFilesUnderARunningCluster) {
   const CliRun refused = live("submit --tenant vision -- true");
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.err.find("submissions a second"), std::string::npos) << refused.err;
-  // What is over goes to the archive, and is still shown.
+  // Ended jobs go to the archive and are still shown.
   ASSERT_EQ(live("wait 0").code, 0);
   (void)write("c/controller.yaml", head + "retain: 0 s\n");
   send(pid_in("c/orreryd.pid"), SIGHUP);
@@ -387,7 +388,7 @@ TEST_F(LiveFaults, AnOperatorChangesFilesUnderARunningCluster) {
   EXPECT_EQ(live("wait 0").code, 0);
   EXPECT_NE(live("jobs --all").out.find("\n 0  true"), std::string::npos) << live("jobs --all").out;
   EXPECT_NE(live("cancel 0").err.find("has ended"), std::string::npos);
-  // The log has the tenants; the file may go.
+  // The log holds the tenants, so the file may be removed.
   std::filesystem::remove(path("c/tenants.yaml"));
   send(pid_in("c/orreryd.pid"), SIGKILL);
   ASSERT_EQ(live("up").code, 0);
@@ -443,7 +444,7 @@ TEST_F(LiveFaults, DrainThenDrainNowEvictsAndSaysWhy) {
   EXPECT_NE(node_of(id), node);
   until("the drained node", [&] { return health(node) == "drained"; });
 
-  // Several at once, each reported; one that is not there keeps none of the others from it.
+  // Several nodes at once are each reported; an unknown node does not affect the others.
   const CliRun several = live("drain node-0,node-7 node-1");
   EXPECT_EQ(several.code, 2) << "one is not there";
   EXPECT_NE(several.out.find("node-0 is "), std::string::npos) << several.out;
@@ -459,7 +460,7 @@ TEST_F(LiveFaults, DrainThenDrainNowEvictsAndSaysWhy) {
   expect_finished(id, 2);
 }
 
-/// An agent beside the one of node-0, with what a copied disk has of it.
+/// Starts an agent beside the one of node-0, from a copy of its disk.
 TEST_F(LiveFaults, ASecondAgentOfACopiedDiskIsRefusedAndEnds) {
   start("--nodes 1 --accelerators 2");
   const std::string id = beating("worker");
@@ -484,7 +485,7 @@ TEST_F(LiveFaults, ASecondAgentOfACopiedDiskIsRefusedAndEnds) {
   EXPECT_GE(refusals, 1u);
   EXPECT_LE(refusals, 3u) << log;
 
-  // One that joins with a token of its own takes the node, for good.
+  // An agent that joins with a token of its own takes the node over for good.
   const CliRun token = live("node token node-0");
   ASSERT_EQ(token.code, 0) << token.err;
   EXPECT_NE(token.err.find("note: node-0 has an agent"), std::string::npos) << token.err;
@@ -512,7 +513,7 @@ TEST_F(LiveFaults, ASecondAgentOfACopiedDiskIsRefusedAndEnds) {
   until("the end of the third agent", [&] { return ::waitpid(third, nullptr, WNOHANG) == third; });
 }
 
-/// What two lines of a program can do to a fleet.
+/// Limits the harm that two lines of a program can do to a fleet.
 TEST_F(LiveFaults, AJobThatAccusesItsNodesLosesItsRestartsAndTheFleetNoNode) {
   for (const char* node : {"c/nodes/node-0", "c/nodes/node-1"}) {
     std::filesystem::create_directories(path(node));
@@ -533,7 +534,8 @@ TEST_F(LiveFaults, AJobThatAccusesItsNodesLosesItsRestartsAndTheFleetNoNode) {
     return job(id).value("phase", "") == "failed";
   });
   EXPECT_LE(out, 1u);
-  // One that was believed, then the program's own: the first and two restarts.
+  // One accusation was believed, the next count as the program's own: the first attempt and two
+  // restarts.
   EXPECT_EQ(job(id)["attempt"], 4);
   until("both nodes", [&] { return health("node-0") == "ready" && health("node-1") == "ready"; });
 }
@@ -559,7 +561,7 @@ TEST_F(LiveFaults, AControllerThatListensEverywhereNamesAnAddressOthersReach) {
   const Json named = announced("--listen 0.0.0.0:0 --name ctl.example");
   EXPECT_TRUE(named["address"].get<std::string>().starts_with("ctl.example:")) << named;
   EXPECT_TRUE(named["listen"].get<std::string>().starts_with("0.0.0.0:")) << named;
-  // It listens there again, under the same port and its own name.
+  // The agent listens again, on the same port and under its own name.
   const Json again = announced("");
   EXPECT_EQ(again["listen"], named["listen"]) << again;
   EXPECT_FALSE(again["address"].get<std::string>().starts_with("0.0.0.0")) << again;

@@ -1,4 +1,4 @@
-// A cluster on this machine as a user has it: real processes, killed where it hurts.
+// A cluster on this machine as seen by a user: real processes, killed at critical moments.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -243,7 +243,7 @@ TEST_F(LocalClusterTest, WhatIfSaysWhoWouldWaitForAChangeAndChangesNothing) {
   ASSERT_EQ(run.code, 0) << run.err;
   const Json jobs = Json::parse(run.out)["jobs"];
   ASSERT_EQ(jobs.size(), 3u) << run.out;
-  // The first goes on to its limit in either; the second starts then.
+  // The first job runs to its limit in either case; the second starts then.
   EXPECT_EQ(jobs[0]["id"], busy);
   const double end = jobs[0]["as_is"]["end_s"];
   EXPECT_GT(end, 3'600);
@@ -253,7 +253,7 @@ TEST_F(LocalClusterTest, WhatIfSaysWhoWouldWaitForAChangeAndChangesNothing) {
   EXPECT_NEAR(jobs[1]["as_is"]["start_s"], end, 10);
   EXPECT_NEAR(jobs[1]["as_is"]["end_s"], end + 3'600, 20);
   EXPECT_NEAR(jobs[1]["changed"]["start_s"], end, 10);
-  // With a node less the new one never has room.
+  // With one node less, the new job never has room.
   EXPECT_EQ(jobs[2]["name"], "big");
   EXPECT_TRUE(jobs[2]["as_is"].is_null());
   EXPECT_TRUE(jobs[2]["changed"]["start_s"].is_null()) << run.out;
@@ -330,7 +330,7 @@ TEST_F(LocalClusterTest, AnAgentJoinsAnewWhereItsCertificateIsOfNoUseAndOnlyTher
   const std::string address = Json::parse(slurp(path("c/cluster.json")))["address"];
   const std::string pem = "c/nodes/node-0/tls/agent.pem";
   const auto agent = [&](const std::string& join) {
-    // It is found by its pid file, as that of `up` is.
+    // The process is found by its pid file, as that of `up` is.
     const std::string log = path("c/nodes/node-0/agent.log");
     const std::string command = fmt::format(
         "{}/orrery-agent --controller {} --node node-0 --dir {} --address 127.0.0.1 --emulate "

@@ -1,4 +1,4 @@
-// A cluster on this machine as its operator has it: caps, logs, events, files.
+// A cluster on this machine as seen by its operator: caps, logs, events, files.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-/// What a controller answers an admin over HTTP.
+/// The answer of a controller to an admin over HTTP.
 std::string fetched(const std::string& directory, const std::string& url_path) {
   const Json cluster = Json::parse(slurp(directory + "/cluster.json"));
   const std::string out = directory + "/fetched";
@@ -82,7 +82,7 @@ launch: {command: ["true"]}
   EXPECT_GT(site()["planned_w"], 10'000);
   ASSERT_EQ(cap("12 kW").code, 0);
   EXPECT_EQ(own("submit " + job).code, 0);
-  // What it waits for is known after the next pass.
+  // The reason to wait is known after the next pass.
   while (own("explain 1").out.find("kW") == std::string::npos) {
   }
   const CliRun low = cap("6 kW");
@@ -159,7 +159,7 @@ TEST_F(LocalClusterTest, EventsThatAreFollowedHaveNoGapWhereTheControllerWasStar
   };
   ASSERT_EQ(live("submit --wait --name before -- true").code, 0);
   await_text("JobEnded");
-  // What happens while it cannot listen is in the log alone.
+  // Events during the time it cannot listen are only in the log.
   follower.signal(SIGSTOP);
   kill_dead("c/orreryd.pid");
   ASSERT_EQ(live("up").code, 0);

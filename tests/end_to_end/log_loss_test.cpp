@@ -1,4 +1,4 @@
-// A local cluster whose log is damaged, lost or put back from a copy, as an operator meets it.
+// A local cluster whose log is damaged, lost or restored from a copy, as seen by an operator.
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 
@@ -48,7 +48,7 @@ class LogLossTest : public Cli {
     EXPECT_EQ(run.code, 0) << run.err;
     return std::stoi(Json::parse(run.out).at("id").get<std::string>());
   }
-  /// Whether a process of this command line, which no other test uses, is there.
+  /// Whether a process with this command line, which no other test uses, is running.
   [[nodiscard]] static bool runs(const std::string& command) {
     for (const auto& entry : fs::directory_iterator("/proc")) {
       if (slurp(entry.path() / "cmdline") == command) return true;
@@ -135,7 +135,7 @@ TEST_F(LogLossTest, RanksThatAnOlderLogNeverHadHaltTheControllerUntilAnOperatorC
   expect_in(refusal("store restore " + copy), "--force");
   expect_done("store restore --force " + copy);
   const std::string halted = "runs attempt 1 of job " + std::to_string(lost);
-  static_cast<void>(live("up"));  // its agent may not have been heard yet
+  static_cast<void>(live("up"));  // its agent may not have reported yet
   await([&] { return live("doctor --fleet").out.find(halted) != std::string::npos; });
   expect_in(refusal("submit -- true"), halted);
   expect_in(refusal("up"), halted);

@@ -1,5 +1,5 @@
-// tests/end_to_end/plan_cli_test.cpp - the verb plan as a user runs it: what it assumes, what a run
-// is counted in, and the commands and configurations it emits.
+// tests/end_to_end/plan_cli_test.cpp - the verb plan as a user runs it: its assumptions, the units
+// of a run, and the commands and configurations it emits.
 #include <nlohmann/json.hpp>
 
 #include "tests/end_to_end/cli.hpp"

@@ -1,5 +1,5 @@
-// Policies as a user gives them to `orrery simulate`: how their files are called, and which
-// of their keys are refused.
+// Policies as a user gives them to `orrery simulate`: the names of their files, and which of their
+// keys are refused.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ class PolicyCli : public Cli {
   }
 };
 
-// The second file goes by its path, since the first has the name.
+// The second policy is named by its path, since the first has the file name.
 TEST_F(PolicyCli, PoliciesOfOneFileNameLoseNothing) {
   std::filesystem::create_directory(path("d"));
   const std::string both =
@@ -42,7 +42,7 @@ TEST_F(PolicyCli, PoliciesOfOneFileNameLoseNothing) {
   EXPECT_NE(notes.find("d.f.yaml are called " + usual + "-2: " + usual), notes.npos) << notes;
 }
 
-// In an option the key is told, in a file its line.
+// An error in an option names the key, an error in a file its line.
 TEST_F(PolicyCli, AKeyWithoutEffectIsRefusedWhereAPolicyIsAskedFor) {
   const std::string work = kOnSixteen + "--generate philly --jobs 5 --policy ";
   const CliRun option = orrery(work + "easy:max_stretch=1");

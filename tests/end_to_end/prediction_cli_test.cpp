@@ -1,5 +1,5 @@
-// `orrery calibrate-node`, `predict` and `report` beside trainings that really run: the predicted
-// step is of the size of the measured one.
+// `orrery calibrate-node`, `predict` and `report` compared with real trainings: the predicted step
+// is of the size of the measured one.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,10 +11,10 @@
 namespace orrery {
 namespace {
 
-/// Other work on the machine, and a build for tests, leave no more than the order of magnitude.
+/// Other work on the machine and a test build leave only the order of magnitude comparable.
 constexpr double kBand = 4;
 
-/// Changes what a calibration says of its machine.
+/// Replaces a value in the text of a calibration.
 std::string with(std::string text, const std::string& old, const std::string& now) {
   const std::size_t at = text.find(old);
   EXPECT_NE(at, text.npos) << old;
@@ -34,7 +34,8 @@ class PredictionCli : public Cli {
                     run, precision, text, path(run + "-saved"), path(run)));
   }
 
-  /// Another machine is told and used, products of another kind are refused.
+  /// A calibration of another machine is used with a warning, one with products of another kind is
+  /// refused.
   void expect_doubts(const std::string& calibration) const {
     const std::string predict = "predict " + path("run1.yaml") + " --calibration ";
     const CliRun other =
@@ -48,7 +49,7 @@ class PredictionCli : public Cli {
         << rounded.err;
   }
 
-  /// Every layout of what the spec leaves open, and none of what it states.
+  /// Predictions cover every layout that the spec leaves open, and change no stated value.
   void expect_layouts(const std::string& calibration) const {
     const std::string two = " --ranks 2 -o json --calibration " + calibration;
     const CliRun open = orrery("predict " + path("run1.yaml") + two);
@@ -98,7 +99,7 @@ class PredictionCli : public Cli {
         << unknown.err;
   }
 
-  /// All ranks, until they end.
+  /// Runs all ranks until they end.
   [[nodiscard]] int train(const std::string& spec, int ranks) const {
     const int port = 20'000 + static_cast<int>(::getpid()) % 20'000 + 70 * ranks;
     const std::string one = fmt::format(

@@ -1,5 +1,5 @@
-// `orrery simulate` and `replay` as a user runs them: which files they take, what a record holds,
-// and what the report says of how to run it again.
+// `orrery simulate` and `replay` as a user runs them: the files they take, the content of a record,
+// and what the report says about repeating the run.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>
@@ -41,7 +41,7 @@ class SimulateCli : public Cli {
     std::string notes;
   };
 
-  /// Of that trace under a carbon series of these rows.
+  /// Simulates that trace under a carbon series of these rows.
   [[nodiscard]] Carbon with_carbon(const std::string& rows, const std::string& more = "") const {
     const std::string carbon = write("carbon.csv", "datetime (UTC),carbon (gCO2/kWh)\n" + rows);
     const CliRun run =
@@ -54,7 +54,7 @@ class SimulateCli : public Cli {
             answer["notes"].dump()};
   }
 
-  /// Replays every run of a record; the hashes by the directory of the run.
+  /// Replays every run of a record; returns the hashes of their histories.
   [[nodiscard]] std::set<std::string> replayed(const std::string& record) const {
     std::set<std::string> hashes;
     for (const auto& run : std::filesystem::directory_iterator(record)) {
@@ -453,7 +453,7 @@ TEST_F(SimulateCli, ARecordOfFilesReplaysWhenTheFilesAreGone) {
   EXPECT_EQ(replayed(path("records")), hashes_of(run));
 }
 
-// The first pass finds no plan; the next one would rather wait for better hardware.
+// The first pass finds no plan; in the next one the job waits for better hardware.
 TEST_F(SimulateCli, TheStoryOfAJobSaysWhatItWaitsForWhenItsPlanIsMade) {
   const std::string examples = ORRERY_SOURCE_DIR "/examples/";
   const CliRun run = orrery("simulate --fleet " + examples + "fleets/scarce-mixed.yaml --trace " +
@@ -467,7 +467,7 @@ TEST_F(SimulateCli, TheStoryOfAJobSaysWhatItWaitsForWhenItsPlanIsMade) {
   EXPECT_NE(run.out.find("+178 % run time"), std::string::npos) << run.out;
 }
 
-/// What --help lists but for what changes no run.
+/// The options of --help, without those that change no run.
 std::set<std::string> options_of_help(const std::string& help) {
   std::set<std::string> options;
   for (std::size_t at = help.find("\n  --"); at != std::string::npos;
@@ -540,7 +540,7 @@ TEST_F(SimulateCli, TheCommandInTheReportNamesEveryOptionAndRunsTheSameAgain) {
 
 struct RulesAndPolicies {
   const char* rules;
-  const char* policies;  ///< that the rules know
+  const char* policies;  ///< policies that the rules know
   std::size_t count;
 };
 

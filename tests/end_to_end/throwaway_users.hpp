@@ -1,7 +1,7 @@
-// tests/end_to_end/throwaway_users.hpp - a POSIX user that is there for as long as a test.
+// tests/end_to_end/throwaway_users.hpp - a POSIX user that exists for the duration of a test.
 //
-// Made by tests that run as root. One whose test was killed is removed by the next test that makes
-// one.
+// Made by tests that run as root. If a test was killed, the next test that makes a user removes its
+// user.
 #pragma once
 
 #include <fmt/format.h>

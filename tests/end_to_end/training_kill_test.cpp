@@ -29,7 +29,7 @@ TEST(TrainingKills, AtRandomMomentsLeaveTheSameBits) {
     ASSERT_TRUE(ranks[0]->says(step_line(step, kSteps))) << ranks[0]->text();
     (void)::poll(nullptr, 0, later);
     ranks[victim]->kill();
-    // On a quick machine it may have been done before.
+    // On a fast machine it may have finished before.
     const int end = ranks[victim]->end();
     EXPECT_TRUE(end == 128 + SIGKILL || end == 0) << end;
     if (end != 0) ++killed;
@@ -71,7 +71,7 @@ TEST(TrainingKills, OfOneJobDoNotDisturbAnotherOfThisMachine) {
   EXPECT_EQ(shared_memory(), before) << "nothing is left of who was killed";
 }
 
-/// As two clusters of one machine start them, whose first jobs have one name and one port.
+/// Two clusters on one machine whose first jobs have the same name and port.
 TEST(TrainingKills, OfAnotherJobOfItsNameIsNotTakenIn) {
   constexpr std::uint32_t kSteps = 24;
   const std::string whole = hash_of_one_rank(kSteps);
@@ -136,7 +136,7 @@ TEST(TrainingKills, ANewcomerOfAnotherSpecIsTurnedAway) {
   const Training training(kSteps);
   const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(3);
   ASSERT_TRUE(ranks[0]->says(step_line(3, kSteps))) << ranks[0]->text();
-  // Somebody tries something out, and a node dies.
+  // The configuration is changed, and a node dies.
   training.lay_out("verify_every: 5\noptimizer: {peak_rate: 0.01}");
   ranks[1]->kill();
   ASSERT_TRUE(ranks[0]->says("regrouped")) << ranks[0]->text();
@@ -161,7 +161,7 @@ TEST(TrainingKills, OfRanksThatShareTheirTokensLeaveTheSameBits) {
   const std::vector<std::unique_ptr<Rank>> ranks = training.start_all(3);
   ASSERT_TRUE(ranks[0]->says(step_line(5, kSteps))) << ranks[0]->text();
   ranks[1]->kill();
-  // What the killed one said of its tokens may be lost with it.
+  // Reports of the killed rank about its tokens may be lost with it.
   int found = 0;
   for (const auto* each : {&ranks[0], &ranks[2]}) {
     EXPECT_EQ((*each)->end(), 0) << (*each)->text();

@@ -1,11 +1,11 @@
-// orrery-train as ranks that share a model, so that nobody has the whole state: what they compute,
-// and what is left of it when some die.
+// orrery-train with ranks that share a model, so that no rank has the whole state: what they
+// compute, and what remains when some die.
 #include "tests/end_to_end/training_run.hpp"
 
 namespace orrery {
 namespace {
 
-/// What ranks of a layout end with that nothing happens to.
+/// The results of a layout whose ranks run undisturbed.
 struct Unbroken {
   std::string hash;
   std::vector<double> losses;
@@ -29,7 +29,7 @@ struct Cut {
   std::uint32_t ranks;
 };
 
-/// Of a model with these keys more, each cut has the losses of one rank and bits of its own.
+/// For a model with these added keys, each cut has the losses of one rank and bits of its own.
 void expect_bits_of_cuts(const std::vector<Cut>& cuts, const std::string& model) {
   constexpr std::uint32_t kSteps = 24;
   const Unbroken one = unbroken("verify_every: 0", 1, kSteps, model);
@@ -74,7 +74,7 @@ TEST(TrainingLayouts, OfExpertsTellHowBalancedTheyAre) {
   for (std::size_t step = 0; step < kSteps; ++step) EXPECT_NEAR(parts[step], one[step], 1e-3);
 }
 
-/// Kills `victim` of `world` ranks at a random moment, and everybody who is left ends well.
+/// Kills `victim` of `world` ranks at a random moment; all other ranks end well.
 void kill_one(const std::string& layout, std::uint32_t world, Rng& rng) {
   constexpr std::uint32_t kSteps = 24;
   const std::string whole = unbroken(layout, world, kSteps).hash;

@@ -29,7 +29,7 @@
 
 namespace orrery {
 
-/// Path of the program that was built.
+/// Path of the orrery-train program in the build.
 const char* train_program();
 
 inline constexpr int kPatienceMs = 120'000;
@@ -47,7 +47,7 @@ inline std::string last_text(const std::string& text, const std::string& name) {
   return text.substr(begin, text.find('"', begin) - begin);
 }
 
-/// A rank: its process, and what it prints.
+/// A rank: its process and its output.
 class Rank {
  public:
   Rank(std::vector<std::string> arguments, std::vector<std::string> environment) {
@@ -78,7 +78,7 @@ class Rank {
     (void)end();
   }
 
-  /// Reads on until `words` were printed, or it ended.
+  /// Reads until `words` were printed or the process ended. Returns whether they were.
   bool says(const std::string& words) {
     while (text_.find(words) == std::string::npos) {
       if (!read()) return false;
@@ -90,7 +90,7 @@ class Rank {
     if (pid_ > 0) (void)::kill(pid_, signal);
   }
 
-  /// Its exit status; 128 + the signal.
+  /// The exit status of the process, or 128 + the signal.
   int end() {
     if (pid_ <= 0) return status_;
     while (read()) {
@@ -126,7 +126,7 @@ class Rank {
   std::string text_;
 };
 
-/// A training of its own directory and ports.
+/// A training with its own directory and ports.
 class Training {
  public:
   /// `layout`: lines of the spec, or none; `model`: more keys of it.
@@ -145,7 +145,7 @@ class Training {
   Training(const Training&) = delete;
   Training& operator=(const Training&) = delete;
 
-  /// From the next rank on.
+  /// Sets the layout for ranks started from now on.
   void lay_out(const std::string& layout) const {
     std::ofstream(directory_ / "spec.yaml")
         << "apiVersion: orrery/v1\nkind: Training\nname: kills\n"
@@ -156,13 +156,13 @@ class Training {
         << "}\noutput: " << path("out") << "\n";
   }
 
-  /// How often: keys of the spec's checkpoint.
+  /// `how` holds the keys of the spec's checkpoint.
   void save(const std::string& how, const std::string& layout) {
     saves_ = how;
     lay_out(layout);
   }
 
-  /// From the next rank on, tokens of a model that is made of its text.
+  /// For ranks started from now on, uses tokens of a model that is made of the text.
   void take_pieces(const std::string& kinds) {
     model_ = ", vocab: " + kinds;
     data_ = ", tokenizer: " + path("pieces") + ", cache: " + path("tokens");
@@ -176,7 +176,7 @@ class Training {
   [[nodiscard]] std::unique_ptr<Rank> start(std::uint32_t rank, std::uint32_t world,
                                             std::uint32_t epoch = 0,
                                             const std::string& more = "NOTHING=") const {
-    // One a rank: another may be reading its own.
+    // One file for each rank, as another rank may be reading its own.
     const std::string members =
         path("membership-" + std::to_string(epoch) + "-" + std::to_string(rank));
     std::ofstream(members) << R"({"epoch": )" << epoch << R"(, "gangs": [{"gang": 0, "nodes": [)"
@@ -200,10 +200,10 @@ class Training {
   void next_attempt() { ++attempt_; }
   [[nodiscard]] int attempt() const { return attempt_; }
   [[nodiscard]] int port() const { return port_; }
-  /// From the next rank on, the ports of a block that another training has.
+  /// For ranks started from now on, uses the ports of a block that another training has.
   void meet_at(int port) { port_ = port; }
 
-  /// Of the routers' column of loss.csv, step by step; none without it.
+  /// The routers' column of loss.csv, step by step; empty without it.
   [[nodiscard]] std::vector<double> router_losses() const {
     std::vector<double> losses;
     std::ifstream file(path("out/loss.csv"));
@@ -214,7 +214,7 @@ class Training {
     return losses;
   }
 
-  /// Of loss.csv, step by step.
+  /// The losses of loss.csv, step by step.
   [[nodiscard]] std::vector<double> losses() const {
     std::vector<double> losses;
     std::ifstream file(path("out/loss.csv"));

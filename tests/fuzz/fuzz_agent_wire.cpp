@@ -1,5 +1,5 @@
 // tests/fuzz/fuzz_agent_wire.cpp - any bytes as a message of an agent or of a controller: the first
-// byte picks which. What is taken is said again, and taken again as the same.
+// byte picks which. An accepted message is encoded and decoded again to the same message.
 #include <cstdint>
 #include <string_view>
 

@@ -1,6 +1,6 @@
-// tests/fuzz/fuzz_checkpoint.cpp - any bytes as what stands in front of saved tensors: the header
-// of a shard, a manifest, the header of a safetensors file. What is read is written again and read
-// the same. The first byte says as what.
+// tests/fuzz/fuzz_checkpoint.cpp - any bytes as the text before saved tensors: the header of a
+// shard, a manifest, the header of a safetensors file. What is read is written and read again as
+// the same. The first byte picks the kind.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -62,7 +62,7 @@ void check_manifest(std::string_view text) {
     return;
   }
   const Result<std::string> again = manifest_text(*manifest);
-  if (!again) return;  // a text in another form may have become too long
+  if (!again) return;  // a text in another form may be too long now
   const Result<Manifest> read = parse_manifest(*again, "again");
   ORRERY_ASSERT(read.has_value() && *read == *manifest, "what was written is read the same");
 }
@@ -74,7 +74,7 @@ void check_framed_manifest(std::string_view text) {
 }
 
 void check_safetensors(std::string_view header) {
-  // Any size of data, so that some headers fit theirs.
+  // The size of the data varies, so that some headers fit theirs.
   const std::uint64_t data_bytes = header.size() / 8;
   const auto entries = parse_safetensors_header(header, data_bytes, "any");
   if (!entries) {

@@ -1,5 +1,5 @@
-// tests/fuzz/fuzz_design.cpp - any text as a fleet that is wished for: what is read keeps the
-// promises of its header, and is read again from what is written of it.
+// tests/fuzz/fuzz_design.cpp - any text as a design spec: what is read keeps the promises of its
+// header, and can be written and read again.
 #include <cmath>
 #include <cstdint>
 #include <set>

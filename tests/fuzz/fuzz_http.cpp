@@ -1,5 +1,6 @@
-// tests/fuzz/fuzz_http.cpp - any text as a request of HTTP: its lines are verb, path, query
-// ("name=value" with '&' between) and body. What is a message of a method is shown as JSON.
+// tests/fuzz/fuzz_http.cpp - any text as an HTTP request: its lines are verb, path, query
+// ("name=value" with '&' between) and body. A request that parses as a method's message is shown as
+// JSON.
 #include <google/protobuf/descriptor.h>
 
 #include <cstdint>

@@ -41,8 +41,8 @@ void read_script(std::string_view text) {
         text, {.file = "a.sh", .directory = "/", .environment = {{"A", "b"}}, .unknown = unknown});
     if (!job) continue;
     const Result<Document> document = Document::parse(write_job_spec(job->spec), "written.yaml");
-    if (!document) continue;  // of bytes that are no text
-    // Names and tenants may yet be none.
+    if (!document) continue;  // the bytes are no text
+    // Names and tenants may still be invalid.
     if (const Result<JobSpec> spec = read_job_spec(*document)) check_written(*spec);
   }
 }

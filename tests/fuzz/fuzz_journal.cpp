@@ -1,5 +1,5 @@
 // tests/fuzz/fuzz_journal.cpp - any bytes as a journal, and as the fields of any record; what is
-// read is written again as the same bytes. The first byte says as what.
+// read is written again as the same bytes. The first byte picks which.
 #include <cstdint>
 #include <string>
 #include <string_view>

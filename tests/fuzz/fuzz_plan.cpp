@@ -33,7 +33,7 @@ void check_layout(std::string_view text) {
   ORRERY_ASSERT(again.tp.values() == std::vector<std::uint32_t>{plan.tp}, "and says the same");
 }
 
-// Two constants instead of the built-in hundreds, so that an execution is the overlay's alone.
+// Two constants instead of the hundreds built in, so that the run time is the overlay's alone.
 constexpr EmbeddedFile kBase[] = {
     {"base.yaml",
      "apiVersion: orrery/v1\nkind: Calibration\nname: base\nconstants:\n"

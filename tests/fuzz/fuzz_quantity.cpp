@@ -19,7 +19,7 @@ void read_and_print(std::string_view text) {
   }
   ORRERY_ASSERT(std::isfinite(read->value()) && read->value() >= 0, "only plausible values pass");
   const Result<Q> again = parse<Q>(print(*read));
-  // What lies within a rounding of the plausible maximum may print as more than it.
+  // A value within a rounding of the plausible maximum may print as more than it.
   if (!again) {
     ORRERY_ASSERT(read->value() > kind_of<Q>().plausible_max * 0.999, "what is printed is read");
     return;

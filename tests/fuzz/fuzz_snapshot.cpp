@@ -1,6 +1,6 @@
 // tests/fuzz/fuzz_snapshot.cpp - any bytes as the fields of a snapshot of a small fleet's state,
-// with a good checksum: what is taken holds together, is written again as the same state, and goes
-// on from there as if it had been lived.
+// with a good checksum: an accepted snapshot is consistent, is written again as the same state, and
+// can continue like any other state.
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -72,7 +72,8 @@ void check_state(const State& state) {
   ORRERY_ASSERT(!broken, broken ? broken->c_str() : "");
 }
 
-/// Everybody's ranks come up and end, nodes fall silent and come back, who is left is cancelled.
+/// The ranks of every job come up and end, nodes fall silent and come back, the remaining jobs are
+/// cancelled.
 class Aftermath {
  public:
   explicit Aftermath(Core& core) : core_(core), now_(core.state().now()) {}

@@ -1,4 +1,4 @@
-// scenarios/checked_run.hpp - made-up work on a made-up cluster, played with every check on.
+// scenarios/checked_run.hpp - runs generated work on a generated cluster with every check on.
 //
 // For tests that look at many events rather than at one story. A failed check fails the test that
 // calls. Cost: that of the simulation, and of ScenarioChecks for each event.
@@ -41,7 +41,7 @@ class MadeUpCluster {
   [[nodiscard]] ControlSetup setup(const char* policy) {
     return facts_->setup(value_of(policy_named(policy)), Instant());
   }
-  /// Philly's mix for a seed.
+  /// Draws Philly's mix for a seed.
   [[nodiscard]] TraceJobs jobs(const TraceShape& shape, std::uint64_t seed,
                                const TraceJobOptions& options) {
     Trace trace = generate_trace(shape, seed);
@@ -55,7 +55,7 @@ class MadeUpCluster {
   std::unique_ptr<ControlFacts> facts_;
 };
 
-/// To the end of all jobs. `watch` sees each event after the checks.
+/// Runs to the end of all jobs. `watch` gets each event after the checks.
 inline SimulationSummary checked_run(const ControlSetup& setup, const TraceJobs& jobs,
                                      const std::function<void(const Event&)>& watch = {}) {
   ScenarioChecks checks(setup, Instant::max());

@@ -1,5 +1,5 @@
-// Made-up work of several tenants on a fleet of two types, under the policies that hold
-// guarantees: after every event everything holds that tests/scenarios/scenario_checks.hpp knows.
+// Generated work of several tenants on a fleet of two types, under the policies that hold
+// guarantees: after every event all invariants of tests/scenarios/scenario_checks.hpp hold.
 #include <gtest/gtest.h>
 
 #include "fleet/accelerator_fleet.hpp"

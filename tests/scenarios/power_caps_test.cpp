@@ -1,6 +1,6 @@
-// Made-up work on a fleet that draws far more in training than its site and its rows carry: after
-// every event everything holds that tests/scenarios/scenario_checks.hpp knows, the limits of power
-// above all.
+// Generated work on a fleet that draws far more in training than its site and its rows carry: after
+// every event all invariants of tests/scenarios/scenario_checks.hpp hold, above all the limits of
+// power.
 #include <gtest/gtest.h>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // scenarios/scenario.hpp - plays a scenario through control's core in the twin's virtual world.
 //
-// The twin runs it; here its file is translated into what a simulation takes, and what control
-// decided into lines. Every event is checked against what any history must keep to.
+// The twin runs it; here its file is translated into the inputs of a simulation, and the decisions
+// of control into lines. Every event is checked against the invariants of any history.
 #pragma once
 
 #include <string>
@@ -16,7 +16,8 @@ struct ScenarioOutcome {
   std::vector<std::string> broken;  ///< invariants, in words
 };
 
-/// `root`: where the paths of fleets begin. Errors: what the file gets wrong. Deterministic.
+/// `root` is the folder of relative paths of fleets. Errors: what is wrong in the file.
+/// Deterministic.
 [[nodiscard]] Result<ScenarioOutcome> play(const ScenarioSpec& spec, const std::string& root);
 
 }  // namespace orrery

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// Fleets up to this size are looked at after every instant.
+/// Fleets up to this size are checked after every instant.
 constexpr std::uint32_t kSmallFleet = 256;
 
 void leave(TenantUsage& usage, const RunningJob& job) {
@@ -99,7 +99,7 @@ void ScenarioChecks::started(const JobStarted& event) {
   }
 }
 
-// What is stopping counts as gone.
+// Stopping jobs count as gone.
 void ScenarioChecks::stops(const JobStopping& event) {
   const bool for_power = event.reason == StopReason::kPower;
   if (event.reason != StopReason::kPreempted && !for_power) return;

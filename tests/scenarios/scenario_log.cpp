@@ -17,7 +17,7 @@ std::uint32_t devices_of(std::span<const PlacedGang> gangs) {
   return devices;
 }
 
-/// Its latest part's.
+/// The end of the latest part.
 std::optional<Instant> end_of(Instant begin, std::span<const GangTerms> terms) {
   std::optional<Instant> end;
   for (const GangTerms& one : terms) {
@@ -121,7 +121,7 @@ void ScenarioLog::on(const JobEnded& event) {
   write(what, job.name, "after " + (now_ - job.submitted).text());
 }
 
-// What only passes by on the way to another state is not told.
+// Intermediate states of a node on the way to another state are not logged.
 void ScenarioLog::on(const NodeChanged& event) {
   const std::string name = parts_.topology().node_name(event.node);
   if (event.blame.layer != FaultLayer::kNone)
@@ -186,8 +186,7 @@ void ScenarioLog::on(const LemonFound& event) {
         fmt::format("{}: {} faults", parts_.topology().node_name(event.node), event.faults));
 }
 
-// A job without its plan waits for nothing else yet; one whose victims are about to leave needs no
-// explanation.
+// Writes nothing while a job still lacks its plan; skips jobs whose victims are about to leave.
 void ScenarioLog::tell_waiting(Instant at, const Core& core) {
   now_ = at;
   for (const Decision& decision : core.decisions()) {
@@ -256,7 +255,7 @@ void ScenarioLog::tell_end(Instant at) {
   if (parts_.spec().show == Shown::kLedger) tell_ledger(at);
 }
 
-// In whole device-nanoseconds, so that the lines add up to devices x time exactly.
+// Counts whole device-nanoseconds, so that the lines add up to devices x time exactly.
 void ScenarioLog::tell_ledger(Instant at) {
   const Ledger& ledger = state_.ledger();
   std::array<DeviceTime, kDeviceUses> sums{};

@@ -1,8 +1,8 @@
-// scenarios/scenario_log.hpp - the history of a scenario in words, a line for each event that
-// somebody who wants to know what was decided and why would ask for.
+// scenarios/scenario_log.hpp - the history of a scenario in words: a line for each event that shows
+// what was decided and why.
 //
-// One for a scenario, told of each event before `state` takes it up. Remembers only what it last
-// wrote of a job, so that nothing is said twice.
+// One for a scenario; gets each event before `state` applies it. Remembers only what it last wrote
+// of a job, so that nothing is repeated.
 #pragma once
 
 #include <map>
@@ -17,16 +17,16 @@ namespace orrery {
 
 class ScenarioLog {
  public:
-  /// `state`: the one that takes up each event after it was told.
+  /// `state` applies each event after it was given to this log.
   ScenarioLog(const ScenarioParts& parts, const State& state) : parts_(parts), state_(state) {}
 
-  /// `decided`: by the last pass.
+  /// `decided` holds the decisions of the last pass.
   void tell(Instant at, const Event& event, std::span<const Decision> decided);
-  /// After a pass: why each job waits, where that is news.
+  /// Called after a pass: writes why each job waits, if that is new.
   void tell_waiting(Instant at, const Core& core);
-  /// Jobs that never came to control, up to an instant.
+  /// Writes the jobs refused before they reached control, up to an instant.
   void tell_refused(Instant until);
-  /// What became of all jobs, and where the devices' time went if the scenario shows that.
+  /// Writes the results of all jobs, and the use of device time if the scenario shows that.
   void tell_end(Instant at);
 
   [[nodiscard]] const std::string& text() const { return text_; }
@@ -61,11 +61,11 @@ class ScenarioLog {
   std::span<const Decision> decided_;
   Instant now_;
   std::size_t refused_ = 0;
-  std::map<JobId, Refusal> shown_;  ///< reason to wait that was last written
-  std::map<JobId, Instant> slots_;  ///< reservation that was last written
+  std::map<JobId, Refusal> shown_;  ///< last written reason to wait
+  std::map<JobId, Instant> slots_;  ///< last written reservation
   std::optional<std::pair<Instant, LinkState>> links_;
   int day_ = 1;
-  int preempted_ = 0;  ///< stops in favour of another or for want of power
+  int preempted_ = 0;  ///< stops in favour of another job or for lack of power
   std::string text_;
 };
 

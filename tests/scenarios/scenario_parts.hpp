@@ -1,4 +1,4 @@
-// scenarios/scenario_parts.hpp - a scenario's file as what a simulation is made of: a cluster, jobs
+// scenarios/scenario_parts.hpp - the inputs of a simulation from a scenario's file: a cluster, jobs
 // with their true lengths, commands and observations by time, faults.
 //
 // Made once a scenario by make(); stays where it is, since its parts point at each other.
@@ -24,10 +24,10 @@ struct RefusedJob {
 
 class ScenarioParts {
  public:
-  /// `root`: where the paths of fleets begin. Errors: what the file gets wrong.
+  /// `root` is the folder of relative paths of fleets. Errors: what is wrong in the file.
   [[nodiscard]] static Result<std::unique_ptr<ScenarioParts>> make(const ScenarioSpec& spec,
                                                                    const std::string& root);
-  /// Part of make(), which is to be called instead.
+  /// For make(), which is to be called instead.
   ScenarioParts(const ScenarioSpec& spec, std::unique_ptr<ControlFacts> cluster);
   ScenarioParts(const ScenarioParts&) = delete;
   ScenarioParts& operator=(const ScenarioParts&) = delete;
@@ -41,7 +41,7 @@ class ScenarioParts {
   [[nodiscard]] std::span<const Input> commands() const { return commands_; }     ///< by time
   [[nodiscard]] std::span<const RefusedJob> refused() const { return refused_; }  ///< by time
   [[nodiscard]] Instant until() const { return until_; }
-  /// From when on nobody is to be stopped, moved or resized.
+  /// The time from which no job may be stopped, moved or resized.
   [[nodiscard]] Instant quiet_from() const { return quiet_from_; }
 
  private:

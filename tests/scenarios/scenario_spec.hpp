@@ -1,5 +1,5 @@
-// scenarios/scenario_spec.hpp - a scenario as a person writes it: a fleet, a policy, jobs, and what
-// happens to them when.
+// scenarios/scenario_spec.hpp - a scenario as its author writes it: a fleet, a policy, jobs, and
+// events with their times.
 //
 // Read from YAML by load_scenario; fleet, tenants and jobs are the files of users, as text inside
 // it. Values. Times of day are "09:30", "09:30:15" or, of a later day, "2d 09:30".
@@ -22,7 +22,7 @@ namespace orrery {
 struct ScenarioJob {
   std::string at;               ///< empty: as the scenario begins
   std::uint32_t count = 1;      ///< more than one are named NAME-1, NAME-2, ...
-  std::optional<Seconds> runs;  ///< on what it asks for; none: as long as its estimate
+  std::optional<Seconds> runs;  ///< run time on the requested devices; none: its estimate
   std::string job;              ///< a JobSpec without its apiVersion
   SourcePosition where;
 };
@@ -35,13 +35,13 @@ void describe(Visitor& visitor, Self& j) {
   visitor.required("job", j.job);
 }
 
-/// What happens from outside; what is named in it, happens. Nodes are named by their own name, or
-/// all of a domain by its path.
+/// An external event; each stated member happens. Nodes are named by their own name, or all of a
+/// domain by its path.
 struct ScenarioEvent {
   std::string at;
   std::optional<std::string> fault;   ///< nodes that break
-  FaultKind kind = FaultKind::kHost;  ///< in what way
-  Seconds detection{0};               ///< until it is known
+  FaultKind kind = FaultKind::kHost;  ///< kind of the fault
+  Seconds detection{0};               ///< until it is detected
   std::optional<Seconds>
       repair;               ///< from then on; none: there are no parts, or it passes by itself
   std::uint32_t times = 1;  ///< that it happens, a minute apart
@@ -50,11 +50,11 @@ struct ScenarioEvent {
   std::optional<std::string> resume;      ///< nodes that take work again
   std::optional<std::string> spare;       ///< nodes kept back to replace lost ones
   std::optional<std::string> uplinks_of;  ///< a node: the links above its leaf switches
-  double bandwidth = 1;                   ///< that is left of them
-  double load = 0;                        ///< others put on them
+  double bandwidth = 1;                   ///< share of their bandwidth that is left
+  double load = 0;                        ///< load that other traffic puts on them
   std::optional<std::string> power;       ///< a power domain
-  std::optional<Watts> cap;               ///< the operator's; none: taken back
-  std::optional<Watts> supply;            ///< what its units still carry; none: all of it
+  std::optional<Watts> cap;               ///< the operator's cap; none: removed
+  std::optional<Watts> supply;            ///< capacity of its remaining units; none: full capacity
   std::optional<std::string> tenants;     ///< the same tenants with other figures
   std::optional<std::string> cancel;      ///< a job
   SourcePosition where;
@@ -103,8 +103,7 @@ void describe(Visitor& visitor, Self& s) {
   describe_step<Visitor, GramsCo2PerJoule>(visitor, s);
 }
 
-/// What the log shows beside decisions: the terms of prices, or at the end where every device's
-/// time went.
+/// What the log shows beside decisions: the terms of prices, or at the end the use of device time.
 enum class Shown : std::uint8_t { kDecisions, kPrices, kLedger };
 
 inline std::array<EnumWord<Shown>, 3> enum_words(Shown) {
@@ -130,7 +129,7 @@ struct ScenarioSpec {
   PowerRule power = PowerRule::kIgnored;
   Shown show = Shown::kDecisions;
   Seconds full_every{300};  ///< between full passes
-  Seconds plan_time{0};     ///< from the wish for a plan to the plan
+  Seconds plan_time{0};     ///< from the request of a plan to the plan
   std::vector<ScenarioJob> jobs;
   std::vector<ScenarioEvent> events;
   std::vector<ScenarioStep<DollarsPerJoule>> electricity;

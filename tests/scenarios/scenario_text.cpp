@@ -53,7 +53,7 @@ std::string word(TopologyLevel level) {
   return "";
 }
 
-/// Degrees that split something: "tp4 pp2 dp8".
+/// The degrees above 1: "tp4 pp2 dp8".
 std::string short_layout(const PlannedWork& plan) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view name, double degree) {
@@ -73,7 +73,7 @@ std::string short_layout(const PlannedWork& plan) {
   return parts.empty() ? "undivided" : fmt::format("{}", fmt::join(parts, " "));
 }
 
-/// What another option of the role would have done in a step, where that is clearly faster.
+/// The step time of another option of the role, where that is clearly faster.
 std::string penalty_text(const State& state, const RoleRequest& role, const PlannedWork& plan) {
   const GangOption* best = nullptr;
   double least = plan.step_seconds / 1.05;

@@ -13,7 +13,7 @@ namespace orrery {
 [[nodiscard]] std::string where_text(const State& state, const JobRequest& job,
                                      std::span<const PlacedGang> gangs);
 
-/// ", tp8 pp2 dp4, 1.02 of its best step, clock 0.85"; empty where nothing of it is known.
+/// ", tp8 pp2 dp4, 1.02 of its best step, clock 0.85"; empty where no terms are known.
 [[nodiscard]] std::string terms_text(const State& state, const JobRequest& job,
                                      std::span<const PlacedGang> gangs,
                                      std::span<const GangTerms> terms);

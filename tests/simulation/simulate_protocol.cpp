@@ -1,9 +1,9 @@
 // simulate_protocol --seeds A..B | --seed N [--trace] [--once]
 //
 // Runs seeds of the protocol under faults (twin/protocol_run.hpp), each twice: both runs must have
-// the same history. With --once the second run is another process's: it is given the same seeds,
-// and must print the same digest of all histories. Prints a line for each seed that fails, with the
-// command that shows it again, then what was run. The exit status is 1 if any seed failed.
+// the same history. With --once the second run is left to another process, which gets the same
+// seeds and must print the same digest of all histories. Prints a line for each seed that fails,
+// with the command that repeats it, then a summary. The exit status is 1 if any seed failed.
 #include <fmt/format.h>
 
 #include <charconv>
