@@ -107,8 +107,8 @@ class PeerExchange {
   [[nodiscard]] virtual Shared<bool> settle(Wait wait) = 0;
 
   /// Shows one part without waiting for the peer: it must not change until arrived(). Waits only if
-  /// the peer has not looked at the last part but one. Parts keep their order, whether shown by
-  /// this or by show().
+  /// the peer has not looked at the part before the previous one. Parts keep their order, whether
+  /// shown by this or by show().
   [[nodiscard]] virtual Shared<PartOnItsWay> begin_show(const ShownPart& part) = 0;
   /// Waits until the part may change: the peer has looked at it, or it has been copied out of this
   /// rank's memory.
