@@ -19,7 +19,8 @@ inline constexpr std::int64_t kTrainedMax = std::int64_t{1} << 26;  ///< bytes
 /// Returns the bytes of a model of exactly `kinds` tokens: 256 bytes, three that stand for no text
 /// (<unk>, <s>, </s>) and pieces, none of which spans a line end. The text is not changed: no
 /// normalisation, no space in front. Errors: an impossible number of tokens (input); a text with
-/// too few different pieces, or too many characters, for this number (infeasible).
+/// too few different pieces, or too many characters, for this number (infeasible). Precondition:
+/// tokens of `text` are bytes.
 [[nodiscard]] Result<std::string> train_pieces(const TextCorpus& text, std::int64_t kinds);
 
 }  // namespace orrery

@@ -56,7 +56,7 @@ void scale_row(float* row, std::int64_t width, float by) {
   for (std::int64_t i = 0; i < width; ++i) row[i] *= by;
 }
 
-/// Sums in lanes of a fixed order.
+/// Sums in lanes of a fixed order. Precondition: `count` is a multiple of 16.
 float dot(const float* a, const float* b, std::int64_t count) {
   std::array<float, kLanes> lanes{};
   for (const float* end = a + count; a != end; a += kLanes, b += kLanes) {

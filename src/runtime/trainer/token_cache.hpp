@@ -1,7 +1,7 @@
 // runtime/trainer/token_cache.hpp - a text in the tokens of a tokenizer, made once per node.
 //
 //   DIRECTORY/KEY.tokens   the tokens (token_file.hpp)
-//   DIRECTORY/KEY.tmp      the same while they are made; who makes them holds its lock (flock)
+//   DIRECTORY/KEY.tmp      the unfinished file; the process that makes it holds its lock (flock)
 //
 // KEY is the SHA-256 of the contents of all files and of the tokenizer, so jobs can share tokens,
 // and a changed text has its own tokens. Several processes may call tokenize() at the same time:
