@@ -101,7 +101,7 @@ class TypeBuilder {
  private:
   /// Equal pods; with a torus, each pod is one torus.
   struct Pods {
-    int nodes = 0;  ///< of a pod
+    int nodes = 0;  ///< nodes per pod
     int pods = 1;
     std::vector<int> torus = {};
     std::vector<int> cube = {};

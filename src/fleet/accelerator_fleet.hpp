@@ -23,7 +23,7 @@ struct AcceleratorCount {
 
 struct AcceleratorFleetOptions {
   std::vector<AcceleratorCount> accelerators;
-  std::optional<int> node_accelerators;  ///< of every node; none: as in the type's usual node
+  std::optional<int> node_accelerators;  ///< per node; none: as in the type's usual node
 };
 
 struct AcceleratorFleet {

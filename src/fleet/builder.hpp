@@ -30,7 +30,7 @@ class TopologyBuilder {
   struct RackPlan {
     const RackSpec* spec;
     const HallSpec* hall;
-    const NodeType* type;  ///< of its first nodes
+    const NodeType* type;  ///< type of its first nodes
     const CoolingClass* cooling;
     Watts max_power;
     Watts typical_power;

@@ -191,8 +191,8 @@ class DragonflyLayout {
   }
 
   /// Every pair of groups gets `each` cables; the `left` ports that then remain in every group are
-  /// joined as far as possible by rings of chords (and, if one port remains and the number of
-  /// groups is even, by the diameter).
+  /// joined as far as possible by rings of chords (and, if `left` is odd and the number of groups
+  /// even, by the diameter).
   void link_groups() {
     const Count ports = plan_.gateways() * plan_.global_links;
     const Count each = ports / (plan_.groups - 1);

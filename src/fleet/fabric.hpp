@@ -181,7 +181,7 @@ class Fabric {
   NetworkKind kind_ = NetworkKind::kUnconnected;
   std::uint32_t nodes_ = 0;
   std::uint32_t ports_per_node_ = 0;
-  std::uint32_t groups_ = 0;  ///< of a dragonfly
+  std::uint32_t groups_ = 0;  ///< groups of a dragonfly
   BytesPerSecond port_bandwidth_;
   BytesPerSecond cable_bandwidth_;
   BytesPerSecond bisection_;

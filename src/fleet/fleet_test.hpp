@@ -32,7 +32,7 @@ inline Result<Topology> topology_of_yaml(const std::string& yaml) {
   return build_topology(*spec, test_catalog());
 }
 
-/// Builds a topology; failure is a test failure.
+/// Builds a topology; a failure fails the test.
 inline Topology built(const std::string& yaml) {
   Result<Topology> topology = topology_of_yaml(yaml);
   EXPECT_TRUE(topology) << (topology ? "" : topology.error().text());

@@ -310,7 +310,8 @@ class ImportedSpecWriter {
     FabricSpec fabric;
     fabric.type = type.id;
     fabric.topology = FabricTopology::kFatTree;
-    // The described leaves are used if they are equal and one switch has enough ports for them.
+    // The described leaves are used if they are equal (the last may be smaller) and one switch has
+    // enough ports.
     const std::vector<int>& leaves = group.of_leaf;
     const int size = leaves.front();
     const bool alike = leaves.back() <= size && std::all_of(leaves.begin(), leaves.end() - 1,

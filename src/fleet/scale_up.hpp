@@ -114,7 +114,7 @@ struct TorusStep {
 struct OpticalLayer {
   int cubes = 0;
   int fibres_per_cube = 0;
-  int links = 0;  ///< of the torus that run through optical switches
+  int links = 0;  ///< torus links that run through optical switches
   int switches = 0;
   int ports_per_switch = 0;  ///< in use
 };

@@ -257,7 +257,7 @@ class NodeReader {
   const GresTypes& gres_types_;
   ImportedCluster& cluster_;
   ImportedTypes chooser_;
-  std::unordered_map<std::string, SlurmSetting> defaults_;  ///< of the NodeName=DEFAULT lines
+  std::unordered_map<std::string, SlurmSetting> defaults_;  ///< from the NodeName=DEFAULT lines
   SlurmNodeIndex index_;
   std::size_t feature_nodes_ = 0;  ///< the type of their GPUs is known only from a feature
   std::size_t future_nodes_ = 0;

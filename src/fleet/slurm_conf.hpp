@@ -17,7 +17,7 @@ namespace orrery {
 struct SlurmSetting {
   std::string key;  ///< in lower case
   std::string value;
-  SourcePosition where;  ///< of the key
+  SourcePosition where;  ///< position of the key
 };
 
 /// The settings of one line, at least one, in their order; the first identifies the kind of line.

@@ -239,10 +239,10 @@ void describe(Visitor& visitor, Self& s) {
 
 struct SiteSpec {
   std::string name = "site";
-  std::optional<std::string> region;     ///< of the catalog's carbon and electricity tables
+  std::optional<std::string> region;     ///< region in the catalog's carbon and electricity tables
   std::optional<std::string> residency;  ///< a label data rules refer to, such as "eu"
   std::optional<double> pue;             ///< else the middle of the racks' cooling classes
-  std::optional<Watts> power_cap;        ///< of the facility, at the meter
+  std::optional<Watts> power_cap;        ///< limit of the facility, at the meter
   std::optional<DollarsPerJoule> electricity;
   std::optional<GramsCo2PerJoule> carbon;
   std::optional<double> price_factor;      ///< on the catalog's rental prices

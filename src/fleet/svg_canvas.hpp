@@ -110,7 +110,7 @@ void draw_card(SvgCanvas& canvas, const Rect& area, const CardTitle& title);
 /// The class that fills an accelerator of the n-th type of a fleet; ten colours, then again.
 [[nodiscard]] std::string accelerator_style(std::size_t type);
 
-/// From green (half full and less) over amber to red (full): for bars.
+/// Returns a colour for bars: from green (half full and less) over amber to red (full).
 [[nodiscard]] std::string fill_colour(double fraction);
 
 }  // namespace orrery

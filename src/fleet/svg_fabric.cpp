@@ -140,7 +140,7 @@ void add_mesh(SvgPath& mesh, const SwitchRow& lower, const SwitchRow& upper, std
 /// Parts of a network that are joined only above their spines, if at all: the pods of all trees.
 struct Parts {
   std::size_t trees = 1;
-  std::size_t pods = 1;  ///< of one tree
+  std::size_t pods = 1;  ///< pods of one tree
 
   [[nodiscard]] std::size_t count() const { return trees * pods; }
 };

@@ -16,8 +16,8 @@ constexpr double kTitleHeight = 26;
 constexpr double kBetweenPods = 12;
 constexpr double kTorusWidth = 118;
 constexpr double kMoreHeight = 26;
-constexpr double kFrame = 17;              // of a rack, around its slots, with the load
-constexpr std::uint32_t kNodesDrawn = 80;  // of one rack; more are a block
+constexpr double kFrame = 17;              // frame of a rack, around its slots, with the load
+constexpr std::uint32_t kNodesDrawn = 80;  // nodes drawn per rack; more are a block
 constexpr TextStyle kSmall{.size = 9.2, .ink = "faint", .anchor = Anchor::kMiddle};
 
 /// How the nodes of the racks of a pod are laid out.

@@ -101,8 +101,8 @@ struct PowerDomain {
   std::string supply;    ///< basis of the limit: "4 x 500 kW, N+1"; empty for plain limits
   SourcePosition where;  ///< position in the spec that gives the limit
   PowerDomainId parent;  ///< next one up the electric path; none for loops and the top
-  PowerDomainId loop;    ///< of a rack: the cooling loop its heat goes to
-  DomainId domain;       ///< of a rack
+  PowerDomainId loop;    ///< for a rack: the cooling loop that its heat goes to
+  DomainId domain;       ///< the rack's domain, for a rack
   std::optional<Watts> limit;
   Watts max_power;      ///< sum of the nodes' ratings below
   Watts typical_power;  ///< under a training job

@@ -15,7 +15,7 @@ struct AuditedCheckpoint {
   std::uint64_t step = 0;
   ListedCheckpoint::State state = ListedCheckpoint::State::kCommitted;
   Incarnation by;                   ///< incarnation that committed it
-  std::uint64_t bytes = 0;          ///< of all its shards
+  std::uint64_t bytes = 0;          ///< size of all its shards
   std::vector<std::string> faults;  ///< one for each bad shard; empty: the checkpoint is good
 
   /// Whether it can be restored.

@@ -32,7 +32,7 @@ struct ListedCheckpoint {
 
   std::uint64_t step = 0;
   State state = State::kUncommitted;
-  Manifest manifest;  ///< of a committed checkpoint
+  Manifest manifest;  ///< manifest of a committed checkpoint
   std::string fault;  ///< why a checkpoint is unreadable
 };
 

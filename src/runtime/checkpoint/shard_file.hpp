@@ -19,7 +19,7 @@ namespace orrery {
 struct ShardRecord {
   std::string file;  ///< file name in the directory of the manifest
   std::uint64_t bytes = 0;
-  std::string checksum;  ///< of its header, as checksum_text() writes it
+  std::string checksum;  ///< checksum of its header, as checksum_text() writes it
   std::vector<TensorPiece> pieces;
 
   friend bool operator==(const ShardRecord&, const ShardRecord&) = default;

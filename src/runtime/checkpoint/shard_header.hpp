@@ -76,7 +76,7 @@ struct ShardIndex {
   std::uint64_t header_bytes = 0;
   std::uint64_t payload_bytes = 0;
   std::vector<std::uint64_t> block_checksums;
-  std::uint64_t checksum = 0;  ///< of the header, and so of the whole shard
+  std::uint64_t checksum = 0;  ///< checksum of the header, and so of the whole shard
 };
 
 /// Size of the preamble, which is read first and gives the length of the header.

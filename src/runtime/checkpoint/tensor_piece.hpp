@@ -42,7 +42,7 @@ constexpr std::array<EnumWord<ElementType>, 7> enum_words(ElementType) {
 struct TensorPiece {
   std::string tensor;
   ElementType type = ElementType::kF32;
-  std::vector<std::uint64_t> shape;  ///< of the whole tensor
+  std::vector<std::uint64_t> shape;  ///< shape of the whole tensor
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   std::uint64_t offset = 0;  ///< bytes from the start of the shard's payload

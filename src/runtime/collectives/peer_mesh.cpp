@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::uint64_t kDataBytesMax = std::uint64_t{1} << 36;
-constexpr std::uint64_t kWordsBytesMax = 1 << 16;  ///< of messages other than data
+constexpr std::uint64_t kWordsBytesMax = 1 << 16;  ///< limit for messages other than data
 constexpr std::size_t kStrangersMax = 256;
 
 using Header = std::array<char, kHeaderBytes>;

@@ -39,7 +39,7 @@ enum class MessageKind : std::uint32_t {
 
 struct PeerMessage {
   MessageKind kind = MessageKind::kData;
-  std::uint32_t generation = 0;  ///< of the group
+  std::uint32_t generation = 0;  ///< generation of the group
   std::vector<std::byte> bytes;
 };
 

@@ -30,12 +30,12 @@
 namespace orrery {
 
 struct GroupSettings {
-  std::string gang;  ///< the same for all members of the group, and only for them
+  std::string gang;  ///< equal for all members of the group, and only for them
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::string address = "127.0.0.1";  ///< numeric, of this process's machine
   std::string master = "127.0.0.1";   ///< numeric, of rank 0's machine
-  std::uint16_t port = 0;  ///< of rank 0; others listen at the first free port from it on
+  std::uint16_t port = 0;             ///< port of rank 0; others take the first free one from it on
   std::uint16_t ports = 64;
   /// Machines where a process that joins later looks for members.
   std::vector<std::string> addresses;

@@ -29,7 +29,7 @@ struct MemberHello {
 /// Sent to all: the sender takes part in no collective of this generation any more; how far it is,
 /// and which members it has lost.
 struct MemberReport {
-  std::uint32_t generation = 0;  ///< of the newest roster it knows
+  std::uint32_t generation = 0;  ///< generation of the newest roster it knows
   std::optional<std::uint64_t> step;
   std::vector<MemberId> lost;
 };

@@ -73,7 +73,7 @@ struct PieceSizes {
   std::int64_t inner;  ///< per row, as is the next
   std::int64_t activation;
   std::int64_t ffn_rows;       ///< in a feed-forward part, or one expert, at once
-  std::int64_t kept_ffn_rows;  ///< of all experts
+  std::int64_t kept_ffn_rows;  ///< rows of all experts
 };
 
 }  // namespace

@@ -42,11 +42,11 @@ struct ActivationRows {
   NormRows final_norm;          ///< this and the logits: on the last stage only
   float* logits = nullptr;
   float* stream_gradient = nullptr;
-  float* norm_gradient = nullptr;  ///< of the output of a norm or the attention; partial sums
+  float* norm_gradient = nullptr;  ///< gradient after a norm or the attention; partial sums
   float* gathered = nullptr;       ///< all rows of a buffer that is cut; nullptr: nothing is cut
   float* out_gradient = nullptr;   ///< all rows of the output's gradient, for experts
   float* qkv_gradient = nullptr;
-  float* inner_gradient = nullptr;  ///< of the input of the activation
+  float* inner_gradient = nullptr;  ///< gradient of the activation's input
   float* activation_gradient = nullptr;
   float* expert_rows = nullptr;  ///< input or output of one expert, if there are experts
 };

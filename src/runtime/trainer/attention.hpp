@@ -64,7 +64,7 @@ class CausalAttention {
   std::int64_t kv_heads_;
   std::int64_t head_width_;
   std::int64_t stride_;  ///< floats of a row of qkv
-  float scale_;          ///< of the scores: 1 / sqrt(head width)
+  float scale_;          ///< factor of the scores: 1 / sqrt(head width)
   AlignedFloats scores_;
   AlignedFloats score_gradient_;
   AlignedFloats cosine_;  ///< empty without rotary positions

@@ -19,8 +19,8 @@ struct NormForward {
   const float* bias = nullptr;
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  float* mean = nullptr;               ///< of each row; unused by an RMSNorm
-  float* inverse_deviation = nullptr;  ///< of each row
+  float* mean = nullptr;               ///< mean of each row; unused by an RMSNorm
+  float* inverse_deviation = nullptr;  ///< inverse deviation of each row
   float* out = nullptr;
 };
 
@@ -65,7 +65,7 @@ struct RotaryRows {
   std::int64_t rows = 0;    ///< row r has position r % time
   std::int64_t time = 0;
   std::int64_t heads = 0;
-  std::int64_t half = 0;          ///< of a head's width
+  std::int64_t half = 0;          ///< half of a head's width
   const float* cosine = nullptr;  ///< time x half
   const float* sine = nullptr;
   float direction = 1;  ///< -1 turns back, as the gradient needs
@@ -79,7 +79,7 @@ struct CausalSoftmax {
   std::int64_t columns = 0;
   std::int64_t visible = 0;
   float* peak = nullptr;         ///< greatest score of each row
-  float* inverse_sum = nullptr;  ///< of each row's exponentials
+  float* inverse_sum = nullptr;  ///< inverse sum of each row's exponentials
 };
 
 /// Recomputes probabilities from scores, and turns the probabilities' gradients into those of the
@@ -112,7 +112,7 @@ struct CrossEntropy {
   std::int64_t vocab = 0;
   float* loss = nullptr;
   enum class Gradient { kNone, kInPlace } gradient = Gradient::kNone;
-  float scale = 1;  ///< of the gradient that replaces the logits
+  float scale = 1;  ///< factor of the gradient that replaces the logits
 };
 
 /// One step of AdamW on a contiguous range (I. Loshchilov and F. Hutter, "Decoupled Weight Decay

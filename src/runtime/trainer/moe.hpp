@@ -59,7 +59,7 @@ void choose_experts(const RouterScores& of, ExpertRouting& routing);
 /// A layer's rows in a micro-batch. Kept between forward and backward pass: scores, inner,
 /// activation.
 struct MoeRows {
-  const float* parameters = nullptr;  ///< of the whole layout
+  const float* parameters = nullptr;  ///< parameters of the whole layout
   const MoeParameters& layer;
   std::int64_t count = 0;
   const float* x = nullptr;     ///< count x width
@@ -70,12 +70,12 @@ struct MoeRows {
 };
 
 struct MoeGradient {
-  const float* out = nullptr;   ///< of the output: count x width
-  float* x = nullptr;           ///< of the input
+  const float* out = nullptr;   ///< gradient of the output: count x width
+  float* x = nullptr;           ///< gradient of the input
   float* inner = nullptr;       ///< room for one expert's rows: rows_of_expert()
   float* activation = nullptr;  ///< as inner
-  float* parameters = nullptr;  ///< of the whole layout; added to
-  float loss_scale = 1;         ///< of the balance loss's gradient, beside the configured one
+  float* parameters = nullptr;  ///< gradient of the whole layout; added to
+  float loss_scale = 1;         ///< factor of the balance loss, beside the configured one
 };
 
 class MixtureOfExperts {
@@ -125,7 +125,7 @@ class MixtureOfExperts {
   const KernelTable& kernels_;
   const TransformerConfig& config_;
   MatrixMultiplier& products_;
-  ExpertRouting routing_;  ///< of the current rows
+  ExpertRouting routing_;  ///< routing of the current rows
   std::vector<float> choice_gradient_;
   std::vector<float> score_gradient_;
 };

@@ -37,14 +37,14 @@ struct TensorCut {
 
 struct ParameterTensor {
   std::string name;
-  std::vector<std::int64_t> shape;  ///< of the whole tensor
+  std::vector<std::int64_t> shape;  ///< shape of the whole tensor
   TensorCut cut;                    ///< the part of it on this rank
   std::size_t begin = 0;            ///< floats from the vector's start
   std::size_t size = 0;             ///< floats on this rank
   bool counts = false;              ///< whether this is the first of the parts with the same floats
   bool decays = false;   ///< whether weight decay applies: matrices do, norms and biases do not
-  float mean = 0;        ///< of the initial values
-  double deviation = 0;  ///< of the initial values
+  float mean = 0;        ///< mean of the initial values
+  double deviation = 0;  ///< deviation of the initial values
 };
 
 /// A matrix product's weights: rows of `in` floats become rows of `out`.

@@ -21,7 +21,7 @@ namespace orrery {
 
 struct CorpusOptions {
   std::vector<std::string> paths;     ///< files, and directories taken with all below them
-  std::vector<std::string> suffixes;  ///< of the files to take from directories; none: all files
+  std::vector<std::string> suffixes;  ///< suffixes of files to take from directories; none: all
   /// Whether to accept files with a zero byte, which are not text.
   enum class Binary { kRefuse, kAllow } binary = Binary::kRefuse;
 };

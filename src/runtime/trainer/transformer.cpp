@@ -32,7 +32,7 @@ struct TrainableTransformer::Pass {
   std::span<const float> parameters;
   const Slot& slot;
   std::size_t chunk = 0;
-  std::span<const BlockParameters> layers;  ///< layers of the chunk; `blocks` likewise
+  std::span<const BlockParameters> layers;  ///< layers of the chunk, like `blocks`
   std::span<const BlockRows> blocks;
   TokenRows batch;
   RowRange own;  ///< the rows of the batch whose stream is on this rank

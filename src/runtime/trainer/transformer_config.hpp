@@ -41,17 +41,17 @@ inline std::array<EnumWord<ActivationRecompute>, 2> enum_words(ActivationRecompu
 struct TransformerConfig {
   TransformerFamily family = TransformerFamily::kGpt;
   std::int64_t layers = 4;
-  std::int64_t width = 256;     ///< of the residual stream
-  std::int64_t heads = 4;       ///< of queries
-  std::int64_t kv_heads = 0;    ///< of keys and values; 0: as many as heads
+  std::int64_t width = 256;     ///< width of the residual stream
+  std::int64_t heads = 4;       ///< query heads
+  std::int64_t kv_heads = 0;    ///< key and value heads; 0: as many as heads
   std::int64_t ffn = 0;         ///< inner width of the feed-forward part; 0: 4 widths
   std::int64_t vocab = 256;     ///< kinds of tokens
   std::int64_t sequence = 256;  ///< tokens of the longest sequence
-  std::int64_t experts = 0;     ///< of each feed-forward part, each of inner width ffn; 0: none
+  std::int64_t experts = 0;     ///< experts per feed-forward part, each of inner width ffn; 0: none
   std::int64_t experts_per_token = 2;
   double router_loss = 0.01;   ///< factor of each layer's balance_loss() in the objective
   bool tied_embedding = true;  ///< the head's weight is the token embedding
-  double rope_base = 10'000;   ///< of the rotary angles; GPT has none
+  double rope_base = 10'000;   ///< base of the rotary angles; GPT has none
   ProductPrecision precision = ProductPrecision::kFloat32;
   ActivationRecompute recompute = ActivationRecompute::kNone;  ///< does not change the bits
   SourcePosition where;

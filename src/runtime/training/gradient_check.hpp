@@ -33,9 +33,9 @@ struct CheckedShard {
 
 /// Checksums of the values that a rank has.
 struct GradientOpinion {
-  std::uint64_t sum = 0;      ///< of the gradient of all shards
-  std::uint64_t shard = 0;    ///< of the checked shard's gradient; at first of owner and other only
-  std::uint64_t machine = 0;  ///< of what else the bits depend on: instructions, library
+  std::uint64_t sum = 0;      ///< checksum of the gradient of all shards
+  std::uint64_t shard = 0;    ///< the checked shard's; at first by owner and other only
+  std::uint64_t machine = 0;  ///< what else the bits depend on: instructions, library
 
   friend bool operator==(const GradientOpinion&, const GradientOpinion&) = default;
 };

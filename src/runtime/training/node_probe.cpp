@@ -49,8 +49,8 @@ constexpr std::size_t kSmallSum = 4096;
 struct ProbeSizes {
   std::size_t products = kWidths.size();
   std::size_t attentions = kAttentions.size();
-  std::int64_t width = 256;    ///< of the measured models
-  std::int64_t sequences = 4;  ///< of a micro-batch
+  std::int64_t width = 256;    ///< width of the measured models
+  std::int64_t sequences = 4;  ///< sequences of a micro-batch
   std::int64_t sequence = 128;
   std::size_t copy_bytes = 16 << 20;
   std::size_t sum_bytes = 8 << 20;

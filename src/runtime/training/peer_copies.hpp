@@ -35,7 +35,7 @@ class PeerCopies {
   struct Name {
     std::uint64_t step = 0;
     std::uint32_t ranks = 0;  ///< number of ranks that kept the state; 0: nothing is kept
-    std::uint32_t range = 0;  ///< of `ranks` ranges
+    std::uint32_t range = 0;  ///< number among `ranks` ranges
     std::array<std::uint64_t, TrainingState::kVectors> checksums{};
   };
   struct Copy {
@@ -56,7 +56,7 @@ class PeerCopies {
 
   std::array<Copy, kCopies> copies_;  ///< own and another rank's, then the previous two
   Name found_;                        ///< set by newest()
-  std::vector<Source> sources_;       ///< of found_, by range
+  std::vector<Source> sources_;       ///< sources of found_, by range
 };
 
 }  // namespace orrery

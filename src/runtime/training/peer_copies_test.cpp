@@ -57,7 +57,7 @@ class PeerCopiesThreads : public testing::Test {
 /// Four ranks keep step 1 and step 2, and do a third.
 struct Kept {
   std::vector<PeerCopies> copies = std::vector<PeerCopies>(4);
-  std::string hash;  ///< of step 2
+  std::string hash;  ///< hash of step 2
 };
 
 class PeerCopiesOfFour : public PeerCopiesThreads {

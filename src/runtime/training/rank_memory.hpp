@@ -14,10 +14,10 @@ struct RankMemory {
   Bytes weights;
   Bytes moments;      ///< the optimiser's
   Bytes gradients;    ///< one, plus one for each level of the tree of its shards
-  Bytes activations;  ///< of all micro-batches in flight
+  Bytes activations;  ///< for all micro-batches in flight
   Bytes exchange;     ///< messages between ranks of a replica
   Bytes checkpoint;   ///< copies being written
-  Bytes copies;       ///< of its own and another rank's state
+  Bytes copies;       ///< copies of its own and another rank's state
 
   [[nodiscard]] Bytes total() const {
     return weights + moments + gradients + activations + exchange + checkpoint + copies;

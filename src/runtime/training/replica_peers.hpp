@@ -49,7 +49,7 @@ class ReplicaPeers final : public PartPeers {
 
   RankGrid& grid_;
   std::span<float> room_;
-  std::vector<LeafRange> a_leaf_a_rank_;                      ///< of the stage
+  std::vector<LeafRange> a_leaf_a_rank_;                      ///< one leaf per rank of the stage
   std::array<std::array<Mailbox, kMailboxes>, 2> mailboxes_;  ///< by direction
   std::array<std::size_t, 2> messages_{};                     ///< sent so far, by direction
   bool broken_ = false;

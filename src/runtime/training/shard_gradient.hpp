@@ -66,7 +66,7 @@ class ShardGradient {
 
   TrainingBatch batch_;
   const TextStream& stream_;
-  std::vector<PipelineStep> schedule_;  ///< of a shard
+  std::vector<PipelineStep> schedule_;  ///< schedule of a shard
   TrainableTransformer model_;
   std::vector<std::int32_t> tokens_;
   std::vector<AlignedFloats> right_;  ///< the right half's sum, by depth

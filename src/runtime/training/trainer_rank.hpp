@@ -32,7 +32,7 @@ namespace orrery {
 struct TrainingSeat {
   std::string job = "training";
   std::uint32_t attempt = 1;
-  std::uint32_t epoch = 0;  ///< of the membership it was started in; above 0: joins running ranks
+  std::uint32_t epoch = 0;  ///< membership it was started in; above 0: joins running ranks
   std::string progress;     ///< path of the stream of progress lines; "": none
   GroupSettings group;      ///< without the workspace
   /// Step in which to rehearse a broken machine: ShardGradient::flip_in().
@@ -105,18 +105,18 @@ class TrainerRank {
   const TextStream& stream_;
   Env env_;
   TrainingSeat seat_;
-  std::size_t gradient_floats_;  ///< of the largest part; of this rank's part once it is known
+  std::size_t gradient_floats_;  ///< size of the largest part; of its own once known
   AdamW optimizer_;
   CosineSchedule schedule_;
   std::unique_ptr<MemberGroup> group_;
-  std::optional<RankGrid> grid_;         ///< of the present generation
+  std::optional<RankGrid> grid_;         ///< grid of the present generation
   std::optional<ReplicaPeers> peers_;    ///< none: each rank has the whole model
   std::optional<ShardGradient> shards_;  ///< set once its part is known
   std::optional<TrainingState> state_;   ///< set together with shards_
   TrainingReports reports_;
   SharedCheckpoint checkpoint_;
   PeerCopies copies_;
-  Instant begun_;                 ///< of the step in progress
+  Instant begun_;                 ///< begin of the step in progress
   bool has_state_ = false;        ///< whether state_ is complete and of one step
   Duration longest_;              ///< longest step so far
   Instant computed_;              ///< when its own gradient was complete

@@ -19,7 +19,7 @@ namespace orrery {
 
 struct TrainingData {
   std::vector<std::string> paths;     ///< files and directories
-  std::vector<std::string> suffixes;  ///< of files in directories; none: all
+  std::vector<std::string> suffixes;  ///< suffixes of files in directories; none: all
   std::string tokenizer;              ///< a file with a SentencePiece model; "": tokens are bytes
   std::string cache;                  ///< a directory for tokens; "": the node's default
   /// Tokenizer::identity() of the tokenizer, once it was opened.
@@ -108,7 +108,7 @@ struct TrainingSpec {
   std::optional<std::uint64_t> verify_every;
   std::string output = "out";  ///< loss.csv, events.jsonl, summary.json
   SourcePosition where;
-  std::uint64_t checksum = 0;  ///< of its text; equal on all ranks of an attempt
+  std::uint64_t checksum = 0;  ///< checksum of its text; equal on all ranks of an attempt
 
   [[nodiscard]] std::uint64_t checked_every() const {
     return verify_every.value_or(layout.cut() ? 0 : 100);
