@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kAcceleratorsMax = 1 << 20;
 
-/// Whether scale-up domains of such nodes are larger than a node, and joined as a torus.
+/// Whether scale-up domains of such nodes are larger than a node.
 bool spans_nodes(const NodeType& node) {
   return node.scale_up_domain_accelerators > node.accelerators_per_node;
 }
@@ -24,7 +24,7 @@ bool is_torus(const Accelerator& accelerator) {
   return accelerator.scale_up.topology.starts_with("torus");
 }
 
-/// The flattest block of a node's accelerators, as TorusGrid has it: 4 are 2 x 2, 8 are 2 x 4.
+/// Returns the flattest block of a node's accelerators, as in TorusGrid: 4 are 2 x 2, 8 are 2 x 4.
 std::vector<int> block_of(const Accelerator& accelerator, const NodeType& node) {
   int x = 1;
   for (int side = 1; side * side <= node.accelerators_per_node; ++side) {
@@ -35,7 +35,8 @@ std::vector<int> block_of(const Accelerator& accelerator, const NodeType& node) 
   return block;
 }
 
-/// What optical switches rearrange, in the reference systems with this node; empty: nothing.
+/// Returns the block that optical switches rearrange in the reference systems with this node;
+/// empty: none.
 std::vector<int> cube_of(const Catalog& catalog, const NodeType& node) {
   for (const SystemType& system : catalog.all<SystemType>()) {
     if (system.node == node.id && !system.cube_shape.empty()) return system.cube_shape;
@@ -43,7 +44,8 @@ std::vector<int> cube_of(const Catalog& catalog, const NodeType& node) {
   return {};
 }
 
-/// The least switched Ethernet whose port holds a NIC, else the fastest there is; nullptr: none.
+/// Returns the slowest switched Ethernet whose port is fast enough for a NIC, else the fastest;
+/// nullptr: none.
 const ScaleOutFabric* ethernet_for(const Catalog& catalog, BytesPerSecond nic) {
   const ScaleOutFabric* best = nullptr;
   const auto better = [&](const ScaleOutFabric& one, const ScaleOutFabric& other) {
@@ -60,7 +62,7 @@ const ScaleOutFabric* ethernet_for(const Catalog& catalog, BytesPerSecond nic) {
   return best;
 }
 
-/// The pods and the fabric of one type.
+/// Builds the pods and the fabric of one type.
 class TypeBuilder {
  public:
   TypeBuilder(const Catalog& catalog, const Accelerator& accelerator, AcceleratorFleet& fleet)
@@ -97,15 +99,16 @@ class TypeBuilder {
   }
 
  private:
-  /// Equal pods; of a torus each is one.
+  /// Equal pods; with a torus, each pod is one torus.
   struct Pods {
-    int nodes = 0;  ///< of a pod
+    int nodes = 0;  ///< nodes per pod
     int pods = 1;
     std::vector<int> torus = {};
     std::vector<int> cube = {};
   };
 
-  // A part of the usual node. One fabric needs like NICs, so a last node has those of the others.
+  // Makes a part of the usual node. A fabric needs equal NICs, so a last node gets those of the
+  // others.
   NodeType derived(int accelerators) {
     NodeType made = part_of_node(usual_, accelerators);
     const bool last = pods_ > 0;
@@ -115,7 +118,8 @@ class TypeBuilder {
     return made;
   }
 
-  // Whole domains, whole cubes of one more, then the rest. Racks bound the domains of a switch.
+  // Adds whole domains, then whole cubes of one more, then the rest. Switched domains are bounded
+  // by racks.
   void add_domains(int nodes) {
     if (!spans_nodes(node_) || !is_torus(accelerator_)) return add_pod(node_, {.nodes = nodes});
     const int each = node_.accelerators_per_node;
@@ -157,8 +161,8 @@ class TypeBuilder {
     fleet_.spec.sites.front().halls.front().pods.push_back(std::move(pod));
   }
 
-  // A domain joined by switches fills its rack. Else a rack takes four servers, or small ones with
-  // as many accelerators as four of eight.
+  // A domain joined by switches fills its rack. Otherwise a rack takes four servers, or small ones
+  // with as many accelerators as four servers of eight.
   [[nodiscard]] int rack_nodes(const NodeType& node) const {
     constexpr int kServers = 4;
     constexpr int kAccelerators = 32;
@@ -189,10 +193,10 @@ class TypeBuilder {
     fabric.name = accelerator_.id;
     fabric.type = type->id;
     fabric.node_types = std::move(node_types);
-    constexpr int kRadix = 64;  // the commonest, where none is published
+    constexpr int kRadix = 64;  // the most common, if none is published
     if (!type->switch_radix) fabric.switch_radix = kRadix;
-    // A leaf a NIC, as a leaf may have too few ports for all NICs of a node. A spine has half its
-    // ports for leaves and must reach one of every rail, else each rail is a tree of its own.
+    // One leaf per NIC, as a leaf may have too few ports for all NICs of a node. A spine uses half
+    // its ports for leaves and must reach one of every rail, or else each rail is a separate tree.
     if (node_.compute_nics > 1) {
       const bool reached = node_.compute_nics <= type->switch_radix.value_or(kRadix) / 2;
       fabric.topology =
@@ -205,7 +209,8 @@ class TypeBuilder {
     fleet_.spec.sites.front().fabrics.push_back(std::move(fabric));
   }
 
-  // Three levels of the usual switches hold only so many nodes: more get switches with more ports.
+  // Three levels of the usual switches limit the number of nodes: more nodes get switches with more
+  // ports.
   void widen_switches(const ScaleOutFabric& type, int nodes, FabricSpec& fabric) {
     using Rails = FatTreeParameters::Rails;
     const Rails rails = fabric.topology == FabricTopology::kFatTree           ? Rails::kTogether

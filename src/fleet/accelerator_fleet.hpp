@@ -1,9 +1,9 @@
 // fleet/accelerator_fleet.hpp - a fleet from nothing but types and numbers of accelerators.
 //
 // Every type gets its usual nodes in racks that air or liquid can cool, a network of its own, and
-// no limit on power but that of the racks, which holds their ratings. Scale-up domains are as large
-// as the number fills: whole ones first, then what is left over. A value; what had to be chosen is
-// said in its assumptions.
+// no power limit except that of the racks, which covers their ratings. Scale-up domains are as
+// large as the number allows: whole ones first, then the remainder. A plain value; its assumptions
+// list what had to be chosen.
 #pragma once
 
 #include <optional>
@@ -23,7 +23,7 @@ struct AcceleratorCount {
 
 struct AcceleratorFleetOptions {
   std::vector<AcceleratorCount> accelerators;
-  std::optional<int> node_accelerators;  ///< of every node; none: as the type's usual node has
+  std::optional<int> node_accelerators;  ///< per node; none: as in the type's usual node
 };
 
 struct AcceleratorFleet {
@@ -34,14 +34,15 @@ struct AcceleratorFleet {
   std::vector<std::string> assumptions;
 };
 
-/// One site and hall, a fabric a type, pods a type: whole scale-up domains, the rest of them, and a
-/// last node where the number fills no whole one. Smaller nodes are parts of the usual one
-/// (hardware/node_part.hpp), joined inside alone; a last node keeps the NICs of the others, as one
-/// fabric wants it. Fabrics are fat trees, a leaf a NIC, without oversubscription, of the kind the
-/// reference systems with that node have, else of the least Ethernet port that holds a NIC. Where
-/// three levels of its switches hold fewer nodes, switches have as many times the ports as it
-/// takes. Errors (kInput): no types, an unknown one (names the nearest), one given twice, a number
-/// below 1 or above 1,048,576, more accelerators a node than the usual node has. O(nodes) at most.
+/// Makes one site and hall, with a fabric and pods for each type: whole scale-up domains, the
+/// remaining nodes, and a smaller last node if the number is not a multiple of the node's. Smaller
+/// nodes are parts of the usual one (hardware/node_part.hpp), joined only inside; a last node keeps
+/// the NICs of the others, because a fabric needs equal NICs. Fabrics are fat trees with one leaf
+/// per NIC, without oversubscription, of the kind that the reference systems with that node have,
+/// else of the slowest Ethernet port that is fast enough for a NIC. If three levels of its switches
+/// hold too few nodes, switches get the necessary multiple of ports. Errors (kInput): no types, an
+/// unknown one (names the nearest), a duplicate one, a number below 1 or above 1,048,576, more
+/// accelerators per node than the usual node has. O(nodes) at most.
 [[nodiscard]] Result<AcceleratorFleet> fleet_of_accelerators(
     const Catalog& catalog, const AcceleratorFleetOptions& options);
 

@@ -6,7 +6,7 @@
 namespace orrery {
 namespace {
 
-/// A fleet, the catalog with its nodes and what they build.
+/// A fleet, the catalog with its nodes, and the topology built from both.
 struct Made {
   AcceleratorFleet fleet;
   std::unique_ptr<Catalog> catalog;

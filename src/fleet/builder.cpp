@@ -19,7 +19,7 @@ std::uint32_t ordinal_of(int index, int count) {
   return count == 1 ? 0 : static_cast<std::uint32_t>(index) + 1;
 }
 
-// Whole units of an amount; what is below one or not published counts for nothing.
+// Returns whole units of an amount; 0 if it is below one unit or not published.
 std::uint32_t units_of(const std::optional<Bytes>& amount, Bytes unit) {
   constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
   return amount ? static_cast<std::uint32_t>(std::clamp(*amount / unit, 0.0, kMost)) : 0;
@@ -183,7 +183,7 @@ Result<std::uint32_t> TopologyBuilder::add_group(const NodeGroupSpec& spec, cons
 
 Status TopologyBuilder::set_power(const NodeGroupSpec& spec, const NodeType& type,
                                   NodeGroup& group) const {
-  // Mean draw of compute-heavy training over the rating: 0.76 (arXiv 2506.14551, 8 x H100 nodes).
+  // Mean power of compute-heavy training over the rating: 0.76 (arXiv 2506.14551, 8 x H100 nodes).
   constexpr double kTrainingFraction = 0.76;
   group.max_power = spec.max_power ? spec.max_power : type.max_power;
   group.typical_power = spec.typical_power ? spec.typical_power : type.typical_training_power;
@@ -265,7 +265,7 @@ Status check_unit(const ScaleUpUnit& unit, const Accelerator& accelerator,
 
 }  // namespace
 
-// A domain larger than a node is the rack, or the pod where the pod has the torus.
+// A domain larger than a node is the rack, or the pod if the pod has the torus.
 Status TopologyBuilder::set_scale_up(const RackSpec& rack, const PodSpec& pod, const NodeType& type,
                                      NodeGroup& group) const {
   const Accelerator& accelerator = *catalog_.find<Accelerator>(type.accelerator);
@@ -345,7 +345,8 @@ void TopologyBuilder::close_domain(Level at) {
   domain.nodes = topology_.node_count() - domain.first_node.value();
 }
 
-// Ids count level by level, so every position in a level moves by the size of the levels above.
+// Ids are numbered level by level, so every position in a level is shifted by the size of the
+// levels above.
 void TopologyBuilder::number_domains() {
   std::uint32_t first = 0;
   for (std::size_t i = 0; i < kLevels; ++i) {
@@ -383,7 +384,8 @@ void TopologyBuilder::place_scale_up_domains() {
   }
 }
 
-// Which types each domain holds, how many devices of each, and how long a row of counts is.
+// Computes which types each domain holds, how many devices of each, and the length of a row of
+// counts.
 void TopologyBuilder::count_types() {
   const std::size_t types = topology_.types_.size();
   topology_.node_devices_max_.assign(types, 0);

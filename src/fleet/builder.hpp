@@ -1,4 +1,4 @@
-// fleet/builder.hpp - from a spec to a topology: the one place where a fleet is put together.
+// fleet/builder.hpp - builds the topology of a fleet from its spec.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ namespace orrery {
 
 /// Builds the tree, the power and cooling tree and the fabrics, and checks every reference and
 /// limit. `catalog` must outlive the topology. Errors name the line of the spec: unknown types,
-/// racks over their cooling limit, domains whose limit is below what they carry while nothing runs,
-/// accelerators whose power nobody knows, scale-up domains that do not fit their rack or pod,
-/// networks too large for their switches. Cost O(nodes + links).
+/// racks over their cooling limit, domains whose limit is below their idle load, accelerators of
+/// unknown power, scale-up domains that do not fit their rack or pod, networks too large for their
+/// switches. Cost O(nodes + links).
 [[nodiscard]] Result<Topology> build_topology(const FleetSpec& spec, const Catalog& catalog);
 
 class TopologyBuilder {
@@ -26,11 +26,11 @@ class TopologyBuilder {
  private:
   static constexpr std::size_t kLevels = 5;
 
-  /// A rack while it is being built: what the power tree needs of it.
+  /// A rack while it is being built: the values that the power tree needs.
   struct RackPlan {
     const RackSpec* spec;
     const HallSpec* hall;
-    const NodeType* type;  ///< of its first nodes
+    const NodeType* type;  ///< type of its first nodes
     const CoolingClass* cooling;
     Watts max_power;
     Watts typical_power;
@@ -91,14 +91,14 @@ class TopologyBuilder {
   const FleetSpec& spec_;
   const Catalog& catalog_;
   Topology topology_;
-  std::array<std::vector<Domain>, kLevels> levels_;  ///< parents as positions in the level above
+  std::array<std::vector<Domain>, kLevels> levels_;  ///< parent: position in the level above
   std::array<std::uint32_t, kLevels> first_of_level_{};
   std::vector<RackPlan> racks_;
   std::vector<std::uint32_t> group_sizes_;  ///< nodes so far, by group
   std::vector<bool> pod_torus_;             ///< by group: its scale-up domain is the pod
   std::unordered_set<std::string> node_names_;
-  const SiteSpec* site_ = nullptr;  ///< being built
-  const HallSpec* hall_ = nullptr;  ///< being built
+  const SiteSpec* site_ = nullptr;  ///< the site being built
+  const HallSpec* hall_ = nullptr;  ///< the hall being built
 };
 
 }  // namespace orrery

@@ -69,7 +69,7 @@ TEST(TopologyBuilder, ARackWhoseIdleNodesExceedItsPowerLimitIsRefusedWithWhatWou
 }
 
 TEST(TopologyBuilder, AsksForAPowerNobodyPublished) {
-  // The catalog gives every such node an assumed range; without it the operator is asked.
+  // The catalog gives every such node an assumed range; without one the spec must state the power.
   Result<Document> overlay = Document::parse(
       "apiVersion: orrery/v1\nkind: Catalog\nname: x\nnodes:\n- {id: secret, like: "
       "tpu-v5p-host, assumed_watts: null}\n",

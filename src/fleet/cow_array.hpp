@@ -1,9 +1,9 @@
 // fleet/cow_array.hpp - an array one thread edits in place while others read snapshots of it.
 //
-// Items live in pages. A page remembers the generation it was born in; editing an item whose page a
-// published generation may still show copies that page first and retires the old one, which is
-// reused once no live snapshot of the generations it belonged to is left. So an edit is a plain
-// store most of the time, a snapshot costs 8 bytes a page, and readers take no lock and no
+// Items are stored in pages. A page records the generation in which it was made; editing an item
+// whose page a published generation may still show copies that page first and retires the old one,
+// which is reused once no live snapshot of the generations it belonged to is left. So an edit is a
+// plain store most of the time, a snapshot costs 8 bytes per page, and readers take no lock and no
 // reference count. Thread rule: edit, publish and collect by one thread; reading a directory taken
 // by pages() is safe from any thread while its Generations::Lease lives.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace orrery {
 
-/// Counts published generations and which of them somebody still reads.
+/// Counts published generations, and tracks which of them still have readers.
 class Generations {
  public:
   /// Held by a snapshot; its generation stays readable until the last copy is gone.
@@ -42,7 +42,7 @@ class Generations {
     return {reader, &reader->generation};
   }
 
-  /// Forgets generations nobody reads any more. O(live snapshots).
+  /// Forgets generations without readers. O(live snapshots).
   void collect() {
     std::erase_if(live_,
                   [](const Live& live) { return live.released->load(std::memory_order_acquire); });
@@ -88,7 +88,8 @@ class CowArray {
 
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] const Page* const* directory() const { return directory_.data(); }
-  /// The directory as it is now, for a snapshot. O(pages), or 1 when no page was replaced since.
+  /// Returns the present directory, for a snapshot. O(pages), or O(1) if no page was replaced
+  /// since.
   [[nodiscard]] Directory pages() {
     if (!published_)
       published_ =
@@ -103,7 +104,8 @@ class CowArray {
     return item(directory_.data(), index);
   }
 
-  /// The item, in a page no published generation shows. O(1), or a page copy after a publish.
+  /// Returns the item, in a page that no published generation shows. O(1), or a page copy after a
+  /// publish.
   [[nodiscard]] T& edit(std::size_t index, const Generations& generations) {
     Page*& page = directory_[index / kPageItems];
     if (page->born < generations.current()) {
@@ -117,7 +119,7 @@ class CowArray {
     return page->items[index % kPageItems];
   }
 
-  /// Takes back retired pages no live snapshot shows. O(retired x live snapshots).
+  /// Reclaims retired pages that no live snapshot shows. O(retired x live snapshots).
   void collect(const Generations& generations) {
     std::erase_if(retired_, [&](const Retired& retired) {
       if (generations.shown(retired.page->born, retired.died)) return false;
@@ -147,15 +149,16 @@ class CowArray {
   std::vector<Page*> unused_;
 };
 
-/// A CowArray as it would be after some edits: a directory of its own over the pages of a base, and
-/// copies of the pages edited. The base must outlive it, stay where it is and not change between
-/// a reset and the next. Cost: 8 bytes a page, a page copy for each page edited first.
+/// A CowArray as it would be after some edits: a separate directory over the pages of a base, and
+/// copies of the edited pages. The base must outlive it, stay in place and not change between a
+/// reset and the next. Cost: 8 bytes per page, and a page copy for the first edit of each page.
 template <class Array>
 class CowOverlay {
  public:
   using Page = typename Array::Page;
 
-  /// Shows the base again, of `size` items; pages copied before are kept for reuse. O(pages).
+  /// Shows `base`, of `size` items, without edits; pages copied before are kept for reuse.
+  /// O(pages).
   void reset(const Page* const* base, std::size_t size) {
     const std::size_t pages = Array::page_count(size);
     directory_.assign(base, base + pages);
@@ -182,7 +185,7 @@ class CowOverlay {
   }
 
   std::vector<const Page*> directory_;
-  std::vector<Page*> own_;           ///< by page; null while the base's is shown
+  std::vector<Page*> own_;           ///< by page; null while the base's page is shown
   std::vector<std::size_t> edited_;  ///< page i of the arena replaces page edited_[i]
   std::deque<Page> arena_;           ///< never moves what it holds
 };

@@ -1,4 +1,4 @@
-// fleet/dragonfly.cpp - counts the groups of a dragonfly, then lays its routers and cables out.
+// fleet/dragonfly.cpp - computes the groups of a dragonfly, then lays out its routers and cables.
 #include "fleet/dragonfly.hpp"
 
 #include <algorithm>
@@ -24,9 +24,9 @@ constexpr Count kLinksMax = 1 << 24;  // 100 MB
 
 struct Plan {
   Count terminals = 0;
-  Count routers = 0;       ///< a group; of a dragonfly+ the leaves
-  Count spines = 0;        ///< a group; 0 for a plain dragonfly
-  Count global_links = 0;  ///< a router or spine
+  Count routers = 0;       ///< per group; the leaves of a dragonfly+
+  Count spines = 0;        ///< per group; 0 for a plain dragonfly
+  Count global_links = 0;  ///< per router or spine
   Count router_nodes = 0;
   Count groups = 0;
 
@@ -190,9 +190,9 @@ class DragonflyLayout {
     }
   }
 
-  /// Every pair of groups gets `each` cables; of the `left` ports then left in every group, a ring
-  /// of chords (and, for an odd one of an even number of groups, the diameter) joins as many as it
-  /// can.
+  /// Every pair of groups gets `each` cables; the `left` ports that then remain in every group are
+  /// joined as far as possible by rings of chords (and, if `left` is odd and the number of groups
+  /// even, by the diameter).
   void link_groups() {
     const Count ports = plan_.gateways() * plan_.global_links;
     const Count each = ports / (plan_.groups - 1);
@@ -215,7 +215,7 @@ class DragonflyLayout {
                             : group * plan_.routers;
   }
 
-  /// Ports are used up router by router in turn, so none exceeds its global links.
+  /// Uses the routers' ports in turn, so no router exceeds its global links.
   [[nodiscard]] Count next_gateway(Count group, std::vector<Count>& ports_used) const {
     const Count port = ports_used[static_cast<std::size_t>(group)]++;
     return first_gateway(group) + port % plan_.gateways();
@@ -226,7 +226,7 @@ class DragonflyLayout {
                             SwitchIndex::at(static_cast<std::size_t>(upper)), 1});
   }
 
-  /// Puts the links in order and makes parallel ones one.
+  /// Sorts the links and merges parallel ones.
   void merge_links() {
     std::vector<SwitchLink>& links = parts_.links;
     std::ranges::sort(links, {}, [](const SwitchLink& l) { return std::tie(l.lower, l.upper); });

@@ -29,15 +29,15 @@ struct DragonflyParameters {
   enum class Variant { kDragonfly, kPlus } variant = Variant::kDragonfly;
 };
 
-/// Nodes fill routers, and routers groups, in order; all NICs of a node are on one router. What the
-/// parameters leave open follows the balance from what they give: a dragonfly p = (radix + 1) / 4,
-/// a = 2p, h = p; a dragonfly+ a = radix / 2, p = radix - a, h = radix - a. Every group has a * h
-/// cables to the others, spread evenly: between any two groups as many, or one more, and over the
-/// routers of a group in turn. (Of an odd number of groups with an odd remainder, one port a group
-/// stays free.) A lone group has only the routers its nodes need, and no global cables.
+/// Nodes fill routers, and routers groups, in order; all NICs of a node are on one router. Open
+/// parameters follow from the given ones by the balance: a dragonfly p = (radix + 1) / 4, a = 2p, h
+/// = p; a dragonfly+ a = radix / 2, p = radix - a, h = radix - a. Every group has a * h cables to
+/// the others, spread evenly: the numbers between any two groups differ by at most one, and the
+/// routers of a group take turns. (With an odd number of groups and an odd remainder, one port per
+/// group stays free.) A single group has only the routers its nodes need, and no global cables.
 /// Errors (no position): kInput for parameters that make no sense, kInfeasible for more ports than
-/// the radix, a node that does not fit a router, or more than a * h + 1 groups.
-/// O(ports + switches + links).
+/// the radix, a node that does not fit a router, or more than a * h + 1 groups. O(ports + switches
+/// + links).
 [[nodiscard]] Result<Fabric> build_dragonfly(const DragonflyParameters& parameters);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// fleet/dragonfly_test.cpp - known dragonflies, and what holds for any parameters.
+// fleet/dragonfly_test.cpp - known dragonflies, and properties that hold for any parameters.
 #include "fleet/dragonfly.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using Variant = DragonflyParameters::Variant;
 
 constexpr BytesPerSecond kNic{25e9};
 
-/// Cables between every two groups.
+/// Returns the cables between every two groups.
 std::map<std::pair<std::uint32_t, std::uint32_t>, int> global_cables(const Fabric& fabric) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, int> counts;
   for (std::uint32_t i = 0; i < fabric.switches().size(); ++i) {
@@ -72,7 +72,7 @@ TEST(Dragonfly, SpreadsAllGlobalPortsEvenlyOverFewGroups) {
   const Fabric fabric =
       build_dragonfly({.nodes = 512, .nics_per_node = 4, .radix = 64, .nic_bandwidth = kNic})
           .value();
-  // 4 groups of 512 global ports: 170 to each other group and 2 left, which a ring of groups takes.
+  // 4 groups of 512 global ports: 170 to each other group, and 2 left for a ring of groups.
   EXPECT_EQ(fabric.cables(1), 4U * 512U / 2U);
   const auto counts = global_cables(fabric);
   EXPECT_EQ(counts.size(), 6U);

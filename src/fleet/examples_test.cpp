@@ -1,4 +1,4 @@
-// Every fleet under examples/fleets builds, and adds up to what its comments say.
+// Checks that every fleet under examples/fleets builds, with the totals that its comments state.
 #include <gtest/gtest.h>
 
 #include <filesystem>

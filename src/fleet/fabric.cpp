@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-/// The share of the links of a full mesh of n that joins two halves.
+/// Returns the share of the links of a full mesh of n that join two halves.
 double mesh_cut_share(double n) {
   ORRERY_ASSERT(n >= 2, "a dragonfly has two groups, or two routers in its only one");
   const double half = static_cast<double>(static_cast<std::int64_t>(n) / 2);
@@ -151,7 +151,7 @@ Fabric::Uplinks Fabric::uplinks(SwitchIndex from) const {
           std::span(cables_).subspan(begin, count)};
 }
 
-// Port 0 speaks for all ports by the invariant on leaves; the first uplink speaks for all because
+// Port 0 represents all ports by the invariant on leaves; the first uplink represents all because
 // the leaves of a pod have the same spines.
 NetworkTier Fabric::tier_between(std::uint32_t a, std::uint32_t b) const {
   ORRERY_ASSERT(a < nodes_ && b < nodes_, "the nodes exist");

@@ -1,15 +1,16 @@
-// fleet/fabric.hpp - the scale-out network as a graph: NIC ports, switches and the cables between.
+// fleet/fabric.hpp - the scale-out network as a graph: NIC ports, switches and the cables between
+// them.
 //
 // Built once by fat_tree.hpp or dragonfly.hpp, then immutable and safe to read from any thread.
-// Endpoints are local indexes 0..nodes-1; the fleet maps its NodeIds onto them. Health and load
-// live elsewhere, in tables indexed by FabricLinkId.
+// Endpoints are local indexes 0..nodes-1; the fleet maps its NodeIds onto them. Health and load are
+// kept elsewhere, in tables indexed by FabricLinkId.
 //
-// Invariants: switches stand in order of tier; every switch link joins a lower-numbered switch to a
-// higher-numbered one and stands in (lower, upper) order, once; two nodes share a leaf by any pair
-// of ports exactly when they do by port 0.
+// Invariants: switches are in order of tier; every switch link joins a lower-numbered switch to a
+// higher-numbered one, and the links are sorted by (lower, upper), without duplicates; two nodes
+// share a leaf by any pair of ports exactly when they do by port 0.
 //
-// Cost: 4 bytes a port, 12 a switch, 6 a link between switches (parallel cables are one link):
-// 12.6 MB for 131,072 nodes of 8 rails.
+// Cost: 4 bytes per port, 12 per switch, 6 per link between switches (parallel cables are one
+// link): 12.6 MB for 131,072 nodes of 8 rails.
 #pragma once
 
 #include <array>
@@ -24,7 +25,7 @@
 
 namespace orrery {
 
-/// A link of one Fabric: the port links first, by node and port, then those between switches.
+/// A link of one Fabric: port links come first, by node and port, then links between switches.
 using FabricLinkId = Id<struct FabricLinkTag>;
 /// Position among the switches of one Fabric.
 using SwitchIndex = Id<struct SwitchTag>;
@@ -51,7 +52,7 @@ inline std::array<EnumWord<NetworkKind>, 7> enum_words(NetworkKind) {
 
 /// The highest part of the network that traffic between two nodes must cross.
 enum class NetworkTier : std::int8_t {
-  kNode = -1,  ///< none: it is one node
+  kNode = -1,  ///< none: both are the same node
   kLeaf = 0,   ///< a leaf (dragonfly: router) that both sit under
   kSpine = 1,  ///< spines of their pod (dragonfly: links inside their group)
   kCore = 2,   ///< cores (dragonfly: links between groups)
@@ -86,7 +87,7 @@ struct FabricPort {
   friend bool operator==(const FabricPort&, const FabricPort&) = default;
 };
 
-/// What a builder hands over; the invariants above hold for it.
+/// The result of a builder; the invariants of the file hold for it.
 struct FabricParts {
   NetworkKind kind = NetworkKind::kUnconnected;
   std::uint32_t nodes = 0;
@@ -94,7 +95,7 @@ struct FabricParts {
   BytesPerSecond port_bandwidth;   ///< per direction, of one port
   BytesPerSecond cable_bandwidth;  ///< per direction, of one cable between switches
   std::vector<Switch> switches;
-  std::vector<SwitchIndex> leaf_of_port;  ///< at node * ports_per_node + port
+  std::vector<SwitchIndex> leaf_of_port;  ///< index: node * ports_per_node + port
   std::vector<SwitchLink> links;
 };
 
@@ -108,13 +109,13 @@ class Fabric {
     std::span<const std::uint16_t> cables;
   };
 
-  /// No nodes.
+  /// A fabric without nodes.
   Fabric() = default;
 
   /// Precondition: the invariants of the file. O(ports + switches + links).
   explicit Fabric(FabricParts parts);
 
-  /// Nodes with nothing between them.
+  /// Returns nodes with no network between them.
   [[nodiscard]] static Fabric unconnected(std::uint32_t nodes);
 
   [[nodiscard]] NetworkKind kind() const { return kind_; }
@@ -124,26 +125,27 @@ class Fabric {
   [[nodiscard]] BytesPerSecond cable_bandwidth() const { return cable_bandwidth_; }
 
   [[nodiscard]] std::span<const Switch> switches() const { return switches_; }
-  /// How many switches stand in a tier: 0 leaves or routers, 1 spines, 2 cores.
+  /// Number of switches in a tier: 0 leaves or routers, 1 spines, 2 cores.
   [[nodiscard]] std::uint32_t switches(int tier) const;
-  /// Cables between a tier and the next; of a dragonfly: 0 inside groups, 1 between groups.
+  /// Number of cables between a tier and the next; in a dragonfly: 0 inside groups, 1 between
+  /// groups.
   [[nodiscard]] std::uint64_t cables(int tier) const;
 
-  /// Port links and switch links together.
+  /// Number of port links and switch links together.
   [[nodiscard]] std::uint32_t link_count() const;
   [[nodiscard]] bool is_port_link(FabricLinkId link) const;
   /// The link between a port and its leaf.
   [[nodiscard]] FabricLinkId link_of_port(FabricPort port) const;
   /// The port of a port link.
   [[nodiscard]] FabricPort port_of(FabricLinkId link) const;
-  /// A link that is no port link. O(log switches).
+  /// Returns a link that is not a port link. O(log switches).
   [[nodiscard]] SwitchLink switch_link(FabricLinkId link) const;
-  /// Per direction, of all its cables.
+  /// Bandwidth per direction of all cables of a link.
   [[nodiscard]] BytesPerSecond bandwidth(FabricLinkId link) const;
 
   [[nodiscard]] SwitchIndex leaf_of(FabricPort port) const;
-  /// Leaf to spines, spine to cores; of a dragonfly, to the routers numbered higher. Views into
-  /// this fabric.
+  /// Links from a leaf to spines, or a spine to cores; in a dragonfly, to higher-numbered routers.
+  /// Views into this fabric.
   [[nodiscard]] Uplinks uplinks(SwitchIndex from) const;
 
   /// How far apart two nodes are by their nearest ports. O(1).
@@ -153,16 +155,16 @@ class Fabric {
   /// bandwidth, half the leaf uplinks and half the spine uplinks, which is the cut between two
   /// halves of the nodes, leaves or pods when these are full and even in number. A dragonfly: the
   /// least of half the NIC bandwidth and the cables that join two halves of the groups, with g
-  /// groups floor(g/2) * ceil(g/2) of the g * (g-1) / 2 equal shares; inside a lone group the same
-  /// of its routers (dragonfly+: half the leaf uplinks).
+  /// groups floor(g/2) * ceil(g/2) of the g * (g-1) / 2 equal shares; for a single group it is
+  /// computed over its routers (dragonfly+: half the leaf uplinks).
   [[nodiscard]] BytesPerSecond bisection() const { return bisection_; }
 
   /// Bandwidth from below over bandwidth to above, of the worst switch of the tier: 0 a leaf, 1 a
-  /// spine. Of a dragonfly: 0 a router's ports over its links inside the group, 1 a group's ports
-  /// over its links to others. 1 where nothing lies above. Below 1 when the ports are underused.
+  /// spine. In a dragonfly: 0 a router's ports over its links inside the group, 1 a group's ports
+  /// over its links to others. 1 if there is no tier above. Below 1 when the ports are underused.
   [[nodiscard]] double oversubscription(int tier) const;
 
-  /// Bytes the graph takes.
+  /// Bytes of memory that the graph takes.
   [[nodiscard]] Bytes footprint() const;
 
   friend bool operator==(const Fabric&, const Fabric&) = default;
@@ -179,7 +181,7 @@ class Fabric {
   NetworkKind kind_ = NetworkKind::kUnconnected;
   std::uint32_t nodes_ = 0;
   std::uint32_t ports_per_node_ = 0;
-  std::uint32_t groups_ = 0;  ///< of a dragonfly
+  std::uint32_t groups_ = 0;  ///< groups of a dragonfly
   BytesPerSecond port_bandwidth_;
   BytesPerSecond cable_bandwidth_;
   BytesPerSecond bisection_;

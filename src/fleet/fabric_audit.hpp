@@ -23,7 +23,7 @@ class FabricAudit {
   FabricAudit(const Fabric& fabric, int radix)
       : fabric_(fabric), radix_(static_cast<std::uint32_t>(radix)) {}
 
-  /// "" or the first thing wrong.
+  /// Returns "" or the first problem.
   [[nodiscard]] std::string run() {
     for (std::string problem : {check_ports(), check_links(), check_radix(), check_planes(),
                                 check_joined(), check_distances()}) {
@@ -78,7 +78,7 @@ class FabricAudit {
     return "";
   }
 
-  /// Every node has a port in every plane, and no link leaves its plane.
+  /// Checks that every node has a port in every plane, and no link leaves its plane.
   [[nodiscard]] std::string check_planes() const {
     const auto plane = [this](SwitchIndex at) { return fabric_.switches()[at.value()].plane; };
     std::set<int> planes;
@@ -96,8 +96,8 @@ class FabricAudit {
     return "";
   }
 
-  /// The switches of a plane hang together; with check_planes, any two nodes reach each other
-  /// there.
+  /// Checks that the switches of a plane are connected; with check_planes, any two nodes then reach
+  /// each other in it.
   [[nodiscard]] std::string check_joined() const {
     std::vector<std::size_t> parent(fabric_.switches().size());
     std::iota(parent.begin(), parent.end(), std::size_t{0});
@@ -136,7 +136,7 @@ class FabricAudit {
     return NetworkTier::kCore;
   }
 
-  /// tier_between against the nearest of all pairs of ports, for some pairs of nodes.
+  /// Compares tier_between with the nearest of all pairs of ports, for some pairs of nodes.
   [[nodiscard]] std::string check_distances() const {
     constexpr int kPairs = 12;
     Rng rng(fabric_.node_count());

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-// Nodes fill units and pods in order, so those of a unit that are neighbours in the fleet are a
+// Nodes fill units and pods in order, so nodes of a unit that are neighbours in the fleet form a
 // run.
 std::vector<NodeRun> runs_within(const FabricInstance& instance, NetworkTier tier) {
   std::vector<NodeRun> runs;
@@ -85,7 +85,7 @@ Status TopologyBuilder::select_nodes(const FabricSpec& spec, const Domain& site,
   return input_error(spec.where, fmt::format("fabric \"{}\" joins no node of its site", spec.name));
 }
 
-// NICs of the first node's type; a fabric over unlike nodes needs the same NICs on each.
+// Uses the NICs of the first node's type; a fabric over different nodes needs equal NICs on each.
 Result<Fabric> TopologyBuilder::build_graph(const FabricSpec& spec,
                                             const FabricInstance& instance) const {
   const NodeType& first = topology_.node_type(topology_.group(instance.nodes.front()));

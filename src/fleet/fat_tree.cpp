@@ -1,4 +1,4 @@
-// fleet/fat_tree.cpp - counts the switches of a fat tree, then lays them out.
+// fleet/fat_tree.cpp - computes the number of switches of a fat tree, then lays them out.
 #include "fleet/fat_tree.hpp"
 
 #include <algorithm>
@@ -17,13 +17,13 @@ using Rails = FatTreeParameters::Rails;
 using Count = std::int64_t;
 
 constexpr Count kRadixMax = 4096;
-constexpr Count kTreesMax = 256;      // what Switch::plane can number
+constexpr Count kTreesMax = 256;      // the range of Switch::plane
 constexpr Count kPortsMax = 1 << 23;  // a million endpoints of eight planes; within 32-bit links
 constexpr Count kLinksMax = 1 << 24;  // 100 MB
 constexpr double kOversubscriptionMax = 100;
 constexpr double kRounding = 1e-9;  // a quotient this close to a whole number is that number
 
-/// The counts of one tree. There are `trees` of them, disjoint: a plane, or one rail of a plane.
+/// The counts of one tree. There are `trees` disjoint trees: one per plane, or per rail of a plane.
 struct Plan {
   Count trees = 1;
   Count leaf_down = 0;  ///< d1: ports of a leaf that may face nodes
@@ -46,19 +46,19 @@ struct Plan {
 
 Count ceil_divide(Count a, Count b) { return (a + b - 1) / b; }
 
-/// Ports of a switch that may face down: floor(k * o / (1 + o)).
+/// Returns the ports of a switch that may face down: floor(k * o / (1 + o)).
 Count down_ports(int radix, double oversubscription) {
   return static_cast<Count>(
       std::floor(radix * oversubscription / (1 + oversubscription) + kRounding));
 }
 
-/// Uplinks that carry `down` ports at an oversubscription.
+/// Returns the uplinks that carry `down` ports at an oversubscription.
 Count up_ports(Count down, double oversubscription) {
   return static_cast<Count>(std::ceil(static_cast<double>(down) / oversubscription - kRounding));
 }
 
-/// The least n dividing `uplinks` such that `switches` of so many uplinks, spread evenly over n
-/// switches above, take at most `ports` of each; 0 when there is none.
+/// Returns the least n dividing `uplinks` such that the uplinks of `switches` switches, spread
+/// evenly over n switches above, take at most `ports` of each; 0 if there is none.
 Count fewest_above(Count uplinks, Count switches, Count ports) {
   for (Count n = 1; n <= uplinks; ++n) {
     if (uplinks % n == 0 && switches * (uplinks / n) <= ports) return n;
@@ -128,7 +128,7 @@ Status plan_leaves(const FatTreeParameters& p, Plan& plan) {
   }
   plan.units = ceil_divide(p.nodes, plan.unit_nodes);
   if (plan.leaves() > 1) {
-    // A lone unit that is not full needs no more uplinks than its nodes have ports.
+    // A single unit that is not full needs no more uplinks than its nodes have ports.
     const Count nodes = std::min<Count>(plan.unit_nodes, p.nodes);
     plan.leaf_up = up_ports(nodes * ports_of_node, p.leaf_oversubscription);
   }
@@ -191,7 +191,7 @@ Result<Plan> make_plan(const FatTreeParameters& p) {
   return plan;
 }
 
-/// Lays out a plan. Within a tier, switches stand by tree, then by unit, pod or core group.
+/// Lays out a plan. Within a tier, switches are ordered by tree, then by unit, pod or core group.
 class FatTreeLayout {
  public:
   FatTreeLayout(const FatTreeParameters& parameters, const Plan& plan)

@@ -36,15 +36,16 @@ struct FatTreeParameters {
   /// kSeparate: as kPerLeaf, and each rail is a tree of its own (rail-only).
   enum class Rails { kTogether, kPerLeaf, kSeparate } rails = Rails::kTogether;
   double leaf_oversubscription = 1;   ///< bandwidth down over up
-  double spine_oversubscription = 1;  ///< of three levels; two have no use for it
-  int planes = 1;  ///< each NIC is split into so many ports, each in a network of its own
-  std::optional<int> unit_nodes = std::nullopt;  ///< fewer than fit under a leaf
+  double spine_oversubscription = 1;  ///< used with three levels only
+  int planes = 1;  ///< each NIC is split into as many ports, each in its own network
+  std::optional<int> unit_nodes = std::nullopt;  ///< fewer than the number that fits under a leaf
   /// Rounded up to whole units. With a spine oversubscription other than 1, more than one pod makes
   /// the tree three levels even if two could hold it.
   std::optional<int> pod_nodes = std::nullopt;
 };
 
-/// Nodes that three levels without oversubscription join, in units as large as a leaf allows.
+/// Returns the most nodes that three levels without oversubscription join, in units as large as a
+/// leaf allows.
 [[nodiscard]] std::int64_t fat_tree_nodes_max(int radix, int nics_per_node,
                                               FatTreeParameters::Rails rails);
 

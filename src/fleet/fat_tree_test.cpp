@@ -1,4 +1,5 @@
-// fleet/fat_tree_test.cpp - the switch counts vendors print, and what holds for any parameters.
+// fleet/fat_tree_test.cpp - switch counts that vendors publish, and properties that hold for any
+// parameters.
 #include "fleet/fat_tree.hpp"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 
 namespace orrery {
 
-/// A fleet at one instant, immutable; safe to read from any thread, also after the Fleet is gone.
+/// A fleet at one instant; immutable, safe to read from any thread, also after the Fleet is gone.
 class FleetSnapshot {
  public:
   [[nodiscard]] FleetView view() const {
@@ -28,7 +28,7 @@ class FleetSnapshot {
  private:
   friend class Fleet;
   std::shared_ptr<const Topology> topology_;
-  std::shared_ptr<const FleetState> state_;  ///< keeps the pages
+  std::shared_ptr<const FleetState> state_;  ///< keeps the pages alive
   Generations::Lease lease_;
   NodeStates::Directory nodes_;
   FreeCounts::Directory counts_;
@@ -43,15 +43,15 @@ class Fleet {
 
   [[nodiscard]] const Topology& topology() const { return *topology_; }
 
-  /// Shows every later edit too.
+  /// A view that also shows every later edit.
   [[nodiscard]] FleetView view() const {
     return {*topology_,
             {state_->nodes.directory(), state_->counts.directory(), state_->links.directory(),
              state_->shares.directory(), &state_->shared}};
   }
 
-  /// Puts a node in a state and moves the counts of its domains. Precondition: no free device
-  /// beyond the node's. O(levels x types of a domain); after a publish also a page copy each.
+  /// Sets a node's state and updates the counts of its domains. Precondition: no free device beyond
+  /// the node's. O(levels x types of a domain); after a publish also a page copy for each.
   void set_node(NodeId id, const NodeState& state);
   void set_health(NodeId id, NodeHealth health);
   void set_free(NodeId id, std::uint64_t free_mask);
@@ -59,11 +59,11 @@ class Fleet {
   /// Precondition: health and load are finite, health in [0, 1], load at least 0.
   void set_link(LinkId id, LinkState state);
 
-  /// Says how much of a device jobs use together. Precondition: at most kShareMax; a caller that
-  /// gives a share also takes the device out of its node's free mask.
+  /// Sets how much of a device is used by the jobs that share it. Precondition: at most kShareMax;
+  /// a caller that gives a share also takes the device out of its node's free mask.
   void set_shared(DeviceId id, std::uint16_t thousandths);
 
-  /// The present state for other threads. O(pages), without copying a page.
+  /// Returns a snapshot of the present state for other threads. O(pages), without copying a page.
   [[nodiscard]] std::shared_ptr<const FleetSnapshot> publish();
 
  private:

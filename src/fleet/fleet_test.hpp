@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-/// The catalog compiled in, loaded once.
+/// The built-in catalog, loaded once.
 inline const Catalog& test_catalog() {
   static const Catalog kCatalog = [] {
     Result<Catalog> loaded = Catalog::load(builtin_catalog(), "");
@@ -32,21 +32,21 @@ inline Result<Topology> topology_of_yaml(const std::string& yaml) {
   return build_topology(*spec, test_catalog());
 }
 
-/// A topology that must build.
+/// Builds a topology; a failure fails the test.
 inline Topology built(const std::string& yaml) {
   Result<Topology> topology = topology_of_yaml(yaml);
   EXPECT_TRUE(topology) << (topology ? "" : topology.error().text());
   return topology ? *std::move(topology) : Topology();
 }
 
-/// "file:line:column: message" of a spec that must not build.
+/// Returns "file:line:column: message" of a spec that must not build.
 inline std::string refusal(const std::string& yaml) {
   Result<Topology> topology = topology_of_yaml(yaml);
   EXPECT_FALSE(topology) << "the spec was accepted";
   return topology ? "" : topology.error().text();
 }
 
-/// A spec of one site and one hall around `pods` (its lines indented by four).
+/// Returns a spec of one site and one hall around `pods` (its lines indented by four).
 inline std::string one_hall(const std::string& pods, const std::string& site_keys = "") {
   return "apiVersion: orrery/v1\nkind: Fleet\nname: test\nsites:\n- name: east\n" + site_keys +
          "  halls:\n  - name: hall\n    pods:\n" + pods;

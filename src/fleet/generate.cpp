@@ -20,7 +20,7 @@ struct Layout {
   std::vector<int> cube;
 };
 
-/// What a spec is made from.
+/// The inputs from which a spec is made.
 struct Blueprint {
   const Catalog& catalog;
   const SystemType& system;
@@ -34,7 +34,7 @@ int product(const std::vector<int>& sides) {
   return all;
 }
 
-// The nodes the source publishes, in whatever terms it counts.
+// Returns the number of nodes that the source publishes, in whatever units it counts.
 int published_nodes(const SystemType& system, const NodeType& node) {
   if (system.reference_nodes) return *system.reference_nodes;
   if (system.nodes) return *system.nodes;
@@ -57,7 +57,7 @@ int nodes_per_pod(const SystemType& system, const NodeType& node, const Layout& 
   return std::min(layout.nodes, 32 * layout.nodes_per_rack);
 }
 
-// A rack of air-cooled servers rarely holds more than this, whatever its cooling could take.
+// A rack of air-cooled servers rarely holds more than this, even if its cooling could.
 constexpr int kServersPerRack = 4;
 
 Result<Layout> torus_layout(const SystemType& system, const NodeType& node, Layout layout) {
@@ -113,7 +113,7 @@ RackSpec rack_of(const Blueprint& from, int nodes) {
   return rack;
 }
 
-// `nodes` as full racks and a smaller last one.
+// Returns `nodes` nodes as full racks and a smaller last one.
 std::vector<RackSpec> racks_of(const Blueprint& from, int nodes) {
   const Layout& layout = from.layout;
   std::vector<RackSpec> racks;
@@ -172,7 +172,7 @@ FabricSpec fabric_of(const Blueprint& from) {
   fabric.topology = topology_of(system);
   fabric.switch_radix = system.switch_radix;
   if (system.topology.starts_with("dual-plane")) fabric.planes = 2;
-  // Pods with less bandwidth between them than inside: a third tier over whole pods.
+  // If pods have less bandwidth between them than inside, the third tier joins whole pods.
   const double between = system.oversubscription.value_or(1);
   if (between > 1 && system.pod_accelerators) {
     fabric.spine_oversubscription = between;
@@ -182,7 +182,7 @@ FabricSpec fabric_of(const Blueprint& from) {
   } else {
     fabric.leaf_oversubscription = system.oversubscription.value_or(1);
   }
-  // A scalable unit of rail-optimised racks is what hangs under one set of leaves.
+  // A scalable unit of rail-optimised racks is the set of nodes under one set of leaves.
   if (fabric.topology == FabricTopology::kRailOptimizedFatTree && system.scalable_unit_nodes) {
     fabric.unit_nodes = *system.scalable_unit_nodes;
   }

@@ -24,7 +24,7 @@ std::optional<std::uint64_t> number(std::string_view text) {
   return value;
 }
 
-// "001-004,7" -> 001 002 003 004 7
+// Expands "001-004,7" to 001 002 003 004 7.
 Result<std::vector<std::string>> expand_ranges(std::string_view text) {
   std::vector<std::string> parts;
   while (true) {
@@ -47,7 +47,7 @@ Result<std::vector<std::string>> expand_ranges(std::string_view text) {
   }
 }
 
-// What stands beside the brackets; it becomes a part of up to kNamesMax names.
+// Whether a text may stand outside the brackets; it becomes part of up to kNamesMax names.
 bool is_literal(std::string_view text) {
   constexpr std::size_t kLengthMax = 64;
   return text.size() <= kLengthMax && std::all_of(text.begin(), text.end(), [](char c) {
@@ -56,7 +56,7 @@ bool is_literal(std::string_view text) {
          });
 }
 
-// One entry without top-level commas: literal text and bracketed ranges, multiplied.
+// Expands one entry without top-level commas: literal text and bracketed ranges, which multiply.
 Result<std::vector<std::string>> expand_entry(std::string_view text) {
   constexpr std::size_t kBracketsMax = 8;
   std::vector<std::string> names = {""};

@@ -9,9 +9,10 @@
 
 namespace orrery {
 
-/// The names in order; widths of padded numbers are kept, several brackets multiply, the last one
-/// varying fastest. At most 1,048,576 names, of letters, digits, '-', '_' and '.'. Errors without
-/// position: unbalanced brackets, a range that is empty or falls, no name, other characters.
+/// Returns the names in order; widths of padded numbers are kept; several brackets multiply, with
+/// the last one varying fastest. At most 1,048,576 names, of letters, digits, '-', '_' and '.'.
+/// Errors without position: unbalanced brackets, a range that is empty or falls, no name, other
+/// characters.
 [[nodiscard]] Result<std::vector<std::string>> expand_host_list(std::string_view text);
 
 }  // namespace orrery

@@ -1,8 +1,8 @@
-// fleet/imported_cluster.hpp - the nodes and switches that another system tells of.
+// fleet/imported_cluster.hpp - the nodes and switches that another system describes.
 //
 // Built by slurm_cluster.hpp or kubernetes_cluster.hpp, read by imported_spec.hpp; plain values.
-// Every node has a node type of the catalog and stands under exactly one leaf. Such systems name
-// accelerators, not servers, so the types are a choice; what was chosen is told.
+// Every node has a node type of the catalog and is under exactly one leaf. Such systems name
+// accelerators, not servers, so the types are chosen; `choices` and `notes` record how.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +32,18 @@ struct ImportedPod {
   std::vector<ImportedLeaf> leaves;
 };
 
-/// What the other system tells of its network: nothing, switches, or blocks.
+/// What the other system describes of its network: nothing, switches, or blocks.
 enum class ImportedTopology { kNone, kSwitches, kBlocks };
 
 struct ImportedCluster {
   std::string name;                   ///< or ""
-  std::string source;                 ///< what it was read from: "Slurm"
-  std::string file;                   ///< that describes it
-  std::vector<SourcePosition> lines;  ///< that nodes stand at
+  std::string source;                 ///< the system it was read from: "Slurm"
+  std::string file;                   ///< file that describes it
+  std::vector<SourcePosition> lines;  ///< positions of nodes in the source
   std::vector<ImportedNode> nodes;
   std::vector<ImportedPod> pods;  ///< every node once; without a topology one leaf in one pod
   ImportedTopology topology = ImportedTopology::kNone;
-  const NodeType* cpu_type = nullptr;  ///< what nodes without GPUs were taken for
+  const NodeType* cpu_type = nullptr;  ///< type assumed for nodes without GPUs
   std::uint32_t cpu_nodes = 0;
   std::uint32_t unlisted_nodes = 0;  ///< under no switch
   std::vector<std::string> choices;  ///< node types that were one of several

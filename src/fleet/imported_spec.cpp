@@ -21,7 +21,7 @@ namespace {
 
 using NodePositions = std::vector<std::uint32_t>;
 
-/// A name that may stand in a spec and is not in `taken`, which it joins.
+/// Returns a valid name for a spec that is not in `taken`, and adds it there.
 std::string free_name(std::string_view wanted, std::set<std::string>& taken) {
   constexpr std::size_t kLongest = 48;
   std::string name(wanted.substr(0, kLongest));
@@ -36,7 +36,7 @@ std::string free_name(std::string_view wanted, std::set<std::string>& taken) {
   return free;
 }
 
-/// A host name with its last number apart.
+/// A host name, split at its last number.
 struct NumberedName {
   std::string_view stem;
   std::string_view digits;
@@ -58,7 +58,7 @@ struct NumberedName {
   }
 };
 
-// The names of `nodes` as a host list that expands to them in this order.
+// Returns the names of `nodes` as a host list that expands to them in this order.
 std::string host_list_of(const ImportedCluster& cluster, std::span<const std::uint32_t> nodes) {
   const auto name_at = [&](std::size_t i) { return NumberedName(cluster.nodes[nodes[i]].name); };
   std::string list;
@@ -137,11 +137,11 @@ class ImportedSpecWriter {
     NodePositions nodes;
   };
 
-  /// Nodes whose NICs are alike share a network.
+  /// Nodes with equal NICs, which share a network.
   struct NicGroup {
     const NodeType* first = nullptr;
     std::vector<std::string> types;
-    std::vector<int> of_leaf;  ///< nodes under each leaf that has some
+    std::vector<int> of_leaf;  ///< nodes under each leaf that has any
     int nodes = 0;
   };
 
@@ -171,7 +171,7 @@ class ImportedSpecWriter {
                  std::set<std::string>& names) {
     const auto nodes = static_cast<int>(all.nodes.size());
     const int most = rack_nodes_max(catalog_, *all.type, kRackNodesMax);
-    // Evenly full racks, but whole scale-up domains before a part of one.
+    // Racks are filled evenly, but with whole scale-up domains if possible.
     const int racks = (nodes + most - 1) / most;
     const int each =
         domain_spans_nodes(*all.type) ? std::min(most, nodes) : (nodes + racks - 1) / racks;
@@ -185,7 +185,7 @@ class ImportedSpecWriter {
     pod.racks.back().name = free_name(name + "-last", names);
   }
 
-  // Racks of `each` of the nodes, which are equal.
+  // Makes racks of `each` of the nodes, which are equal.
   RackSpec rack_of(std::span<const std::uint32_t> nodes, int each) const {
     const ImportedNode& first = cluster_.nodes[nodes.front()];
     RackSpec rack;
@@ -229,7 +229,7 @@ class ImportedSpecWriter {
     notes_.insert(notes_.end(), cluster_.notes.begin(), cluster_.notes.end());
   }
 
-  // Nodes without GPUs have an assumed type, so nothing is known of their NICs.
+  // Nodes without GPUs have an assumed type, so their NICs are unknown.
   std::vector<NicGroup> nic_groups() const {
     std::vector<NicGroup> groups;
     for (const ImportedPod& pod : cluster_.pods) {
@@ -301,7 +301,7 @@ class ImportedSpecWriter {
     return nullptr;
   }
 
-  // None when three levels of its switches cannot join so many nodes.
+  // Returns none if three levels of its switches cannot join that many nodes.
   std::optional<FabricSpec> fabric_of(const NicGroup& group, const ScaleOutFabric& type) const {
     const std::int64_t radix = type.switch_radix.value_or(0);
     const std::int64_t fitting = radix / 2 / group.first->compute_nics;
@@ -310,7 +310,8 @@ class ImportedSpecWriter {
     FabricSpec fabric;
     fabric.type = type.id;
     fabric.topology = FabricTopology::kFatTree;
-    // The leaves told are the network's where they are alike and one switch has ports for them.
+    // The described leaves are used if they are equal (the last may be smaller) and one switch has
+    // enough ports.
     const std::vector<int>& leaves = group.of_leaf;
     const int size = leaves.front();
     const bool alike = leaves.back() <= size && std::all_of(leaves.begin(), leaves.end() - 1,

@@ -1,4 +1,4 @@
-// fleet/imported_spec.hpp - a fleet spec of what another system tells of a cluster.
+// fleet/imported_spec.hpp - makes a fleet spec of a cluster that another system describes.
 #pragma once
 
 #include "fleet/imported_cluster.hpp"
@@ -7,9 +7,9 @@
 
 namespace orrery {
 
-/// A pod for each of the cluster's, a rack a leaf, or as many equal racks as cooling asks for,
-/// every node under its own name. What was not told is chosen and named in the description: node
-/// types, cooling, the kind of network. O(nodes).
+/// Makes a pod for each pod of the cluster, and a rack for each leaf, or as many equal racks as
+/// cooling needs, with every node under its own name. What is unknown is chosen and named in the
+/// description: node types, cooling, the kind of network. O(nodes).
 [[nodiscard]] FleetSpec spec_of_import(const Catalog& catalog, const ImportedCluster& cluster);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// fleet/imported_types.hpp - node types of the catalog for nodes of which another system names the
-// accelerators alone.
+// fleet/imported_types.hpp - node types of the catalog for nodes of which another system names only
+// the accelerators.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@
 
 namespace orrery {
 
-/// By its id or an alias, in which '_' may stand for a blank or a dash; null: there is none.
+/// Finds an accelerator by its id or an alias, in which '_' may stand for a blank or a dash; null:
+/// there is none.
 [[nodiscard]] const Accelerator* find_imported_accelerator(const Catalog& catalog,
                                                            const std::string& type);
 
@@ -22,11 +23,12 @@ class ImportedTypes {
   ImportedTypes(const Catalog& catalog, ImportedCluster& cluster)
       : catalog_(catalog), cluster_(cluster) {}
 
-  /// Errors: no such accelerator (names the nearest), no node type with so many of them.
+  /// Returns a node type with `count` of an accelerator. Errors: no such accelerator (names the
+  /// nearest), no node type with that number of them.
   [[nodiscard]] Result<const NodeType*> with_accelerators(const std::string& type, int count,
                                                           const SourcePosition& where);
 
-  /// The default node of the accelerator called "cpu"; counts it.
+  /// Returns the default node of the accelerator called "cpu", and counts it in the cluster.
   [[nodiscard]] Result<const NodeType*> without_accelerators(const SourcePosition& where);
 
  private:

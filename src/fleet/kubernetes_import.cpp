@@ -32,7 +32,7 @@ constexpr std::string_view kSpineLabel = "network.topology.nvidia.com/spine";
 constexpr std::string_view kInstanceLabel = "node.kubernetes.io/instance-type";
 constexpr std::string_view kCountLabel = "nvidia.com/gpu.count";
 
-// Where GPUs are shared or cut, the product has a suffix and the capacity counts parts.
+// If GPUs are shared or partitioned, the product has a suffix and the capacity counts parts.
 std::string type_of(const Json* labels) {
   for (const std::string_view label : kAcceleratorTypeLabels) {
     std::string type(json_text(labels, label));
@@ -72,7 +72,7 @@ class NodeListReader {
   }
 
  private:
-  /// A node's place; empty: its labels do not tell.
+  /// A node's place; empty: its labels do not give it.
   struct Place {
     std::string spine;
     std::string leaf;
@@ -115,7 +115,8 @@ class NodeListReader {
     return {};
   }
 
-  /// Accelerators by the capacity of a node, without slices; none: an amount is no quantity.
+  /// Returns the accelerators in the capacity of a node, without slices; none: an amount is not a
+  /// valid quantity.
   static std::optional<double> count_in(const Json* capacity) {
     if (capacity == nullptr || !capacity->is_object()) return 0;
     ResourceAccelerators count;
@@ -128,7 +129,7 @@ class NodeListReader {
     return count.thousandths() / kWholeAccelerator;
   }
 
-  /// Whole accelerators that the node has.
+  /// Returns the number of whole accelerators of the node.
   static Result<int> count_of(const Json& node, const Json* labels, const SourcePosition& where) {
     std::optional<double> count = count_in(json_member(json_member(&node, "status"), "capacity"));
     const std::string_view physical = json_text(labels, kCountLabel);

@@ -10,19 +10,19 @@
 
 namespace orrery {
 
-/// At most this much text is read, and comes out of a gzip file.
+/// Most bytes of text that are read, also after unpacking a gzip file.
 inline constexpr std::size_t kKubernetesBytesMax = std::size_t{256} << 20;
 
-/// The spec of the cluster whose nodes `text` lists, as `kubectl get nodes -o json` prints them
-/// (other kinds of items are passed over): nodes with accelerators by the type that their labels
-/// name and the number that they have, the others as the catalog's default `cpu` node; control
-/// plane nodes are left out. Racks and pods are the leaves and spines of the labels
+/// Returns the spec of the cluster whose nodes `text` lists, as `kubectl get nodes -o json` prints
+/// them (other kinds of items are skipped): nodes with accelerators get the type that their labels
+/// name and the number that they have, the others the catalog's default `cpu` node; control plane
+/// nodes are left out. Racks and pods are the leaves and spines of the labels
 /// network.topology.nvidia.com/leaf and spine. Errors (kInput, with the line of the node): no such
 /// list, no node, a node of a type that the catalog does not have, without a type, or twice.
 [[nodiscard]] Result<FleetSpec> read_kubernetes_fleet(const Catalog& catalog, std::string_view text,
                                                       const std::string& file);
 
-/// The same of a file, plain or gzip; "-" is standard input.
+/// Imports the cluster from a file, plain or gzip; "-" is standard input.
 [[nodiscard]] Result<FleetSpec> import_kubernetes(const Catalog& catalog, const std::string& path);
 
 }  // namespace orrery

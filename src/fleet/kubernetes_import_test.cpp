@@ -1,4 +1,4 @@
-// fleet/kubernetes_import_test.cpp - made-up nodes by the fields of the API of Kubernetes.
+// fleet/kubernetes_import_test.cpp - invented nodes with the fields of the Kubernetes API.
 #include "fleet/kubernetes_import.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +25,7 @@ const std::string kH100 = R"("nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3")"
 
 std::string list(const std::string& items) { return "{\"items\": [\n" + items + "\n]}\n"; }
 
-/// Must succeed, build, and read back from its YAML.
+/// Imports a spec, which must succeed, build, and read back from its YAML.
 FleetSpec imported(const std::string& items) {
   Result<FleetSpec> spec = read_kubernetes_fleet(test_catalog(), list(items), "n");
   EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());

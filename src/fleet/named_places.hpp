@@ -14,18 +14,19 @@
 
 namespace orrery {
 
-/// A node by its name, or all nodes of a domain by its path, ascending. Errors: neither is there,
-/// at `where`.
+/// Finds a node by its name, or all nodes of a domain by its path, ascending. Error: neither
+/// exists, at `where`.
 [[nodiscard]] Result<std::vector<NodeId>> nodes_named(const Topology& topology,
                                                       std::string_view name,
                                                       const SourcePosition& where);
 
-/// Errors: there is none, at `where`, with the names there are.
+/// Finds a power domain by its name. Error: there is none, at `where`, with the existing names.
 [[nodiscard]] Result<PowerDomainId> power_domain_named(const Topology& topology,
                                                        std::string_view name,
                                                        const SourcePosition& where);
 
-/// The links from the leaf switches of nodes to the level above, each once. `nodes` ascends.
+/// Returns the links from the leaf switches of nodes to the level above, each once. `nodes`
+/// ascends.
 [[nodiscard]] std::vector<LinkId> uplinks_of(const Topology& topology,
                                              std::span<const NodeId> nodes);
 

@@ -1,6 +1,6 @@
-// fleet/node_power.hpp - what the nodes of a group draw while nothing runs on them.
+// fleet/node_power.hpp - the power that idle nodes of a group draw.
 //
-// Pure; for the builder, which compares limits with it, and for planned power.
+// A pure function; used by the builder, which compares limits with it, and for planned power.
 #pragma once
 
 #include <algorithm>

@@ -12,11 +12,11 @@
 namespace orrery {
 namespace {
 
-// Air below this rack power needs nothing special; direct liquid is the hybrid kind unless said.
+// Default classes for air-cooled and for liquid-cooled nodes.
 constexpr std::string_view kDefaultAirClass = "air-containment-modern";
 constexpr std::string_view kDefaultLiquidClass = "direct-liquid-hybrid";
 
-// The class that would hold the load: a hint.
+// Returns a hint that names the class that would hold the load.
 std::string class_that_holds(const Catalog& catalog, const NodeType& type, Watts load) {
   const CoolingClass* least = least_cooling(catalog, type, load);
   if (least == nullptr) return "no cooling class for such nodes holds it";
@@ -89,7 +89,7 @@ Status TopologyBuilder::build_power() {
   return {};
 }
 
-// Switches and storage stand in no rack of the spec, but what feeds the site feeds them too.
+// Switches and storage are in no rack of the spec, but the site's feeds supply them, too.
 void TopologyBuilder::add_shared_power() {
   for (const SiteFacts& site : topology_.sites_) {
     const Watts shared = shared_power(topology_, site) * site.pue;
@@ -232,7 +232,7 @@ Result<PowerDomainId> TopologyBuilder::loop_of(const RackPlan& rack, const HallS
                                                    hall.name, *rack.spec->loop));
 }
 
-// A rack's own domain, and its power added to everything it hangs from.
+// Adds a rack's domain, and its power to all domains above it.
 void TopologyBuilder::add_rack_power(std::size_t rack, PowerDomainId above, PowerDomainId loop) {
   const RackPlan& plan = racks_[rack];
   PowerDomain domain{.kind = PowerKind::kRack,
@@ -255,7 +255,7 @@ void TopologyBuilder::add_rack_power(std::size_t rack, PowerDomainId above, Powe
   topology_.rack_power_[rack] = add_power(std::move(domain));
 }
 
-// What every domain carries while nothing runs: nodes at rest, switches and storage.
+// Returns the idle load of every domain: idle nodes, switches and storage.
 std::vector<Watts> TopologyBuilder::idle_loads() const {
   std::vector<Watts> idle;
   std::vector<double> pue;

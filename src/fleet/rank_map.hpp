@@ -1,8 +1,8 @@
 // fleet/rank_map.hpp - which devices a gang holds, and which of them each rank of a plan runs on.
 //
 // Computed only here: the planner maps onto canonical sub-topologies, the scheduler onto real
-// devices, and the cost model takes the outcome as input. A gang is a few masks, one a node; the
-// list of its ranks is made only when somebody launches them.
+// devices, and the cost model takes the outcome as input. A gang is a few masks, one per node; the
+// list of its ranks is made only for the launch.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,13 @@
 
 namespace orrery {
 
-/// Precondition: ascending devices, each once. O(n + nodes log nodes of the fleet).
+/// Groups devices by node. Precondition: ascending devices, each once. O(n + nodes log nodes of the
+/// fleet).
 [[nodiscard]] std::vector<NodeDevices> nodes_of(std::span<const DeviceId> devices,
                                                 const Topology& topology);
 
 /// Calls share(first node, devices) for each scale-up domain a gang lies in, in order: its first
-/// node there, and how many devices it has there. Devices that no such link joins count by node:
+/// node there, and how many devices it has there. Devices without such links count by node, since
 /// the host joins them. O(nodes), no allocation.
 template <class Share>
 void for_each_domain_share(std::span<const NodeDevices> gang, const Topology& topology,
@@ -54,7 +55,7 @@ void for_each_domain_share(std::span<const NodeDevices> gang, const Topology& to
   }
 }
 
-/// Rank r = ((p * dp + d) * cp + c) * tp + t runs on devices[r]: tensor-parallel neighbours lie
+/// Rank r = ((p * dp + d) * cp + c) * tp + t runs on devices[r]: tensor-parallel neighbours are
 /// next to each other, then context, data and pipeline parallel ones, as in Megatron Core.
 struct RankMap {
   std::vector<DeviceId> devices;
@@ -68,15 +69,15 @@ struct RankMap {
                                                         std::span<const NodeDevices> gang,
                                                         const Topology& topology);
 
-/// The same, with the map: inside a domain groups take devices in ascending order, so that equal
-/// positions of different nodes, which are the ends of data-parallel rings, share a rail. Domains
-/// follow each other in topology order, so context and data-parallel neighbours are as near as can
-/// be. O(devices).
+/// Returns the map, or the rejection of check_ranks(): inside a domain groups take devices in
+/// ascending order, so that equal positions of different nodes, which are the ends of data-parallel
+/// rings, share a rail. Domains are in topology order, so context- and data-parallel neighbours are
+/// as near as possible. O(devices).
 [[nodiscard]] tl::expected<RankMap, Rejection> map_ranks(const ParallelPlan& plan,
                                                          std::span<const NodeDevices> gang,
                                                          const Topology& topology);
 
-/// The same for devices in any order; one that stands twice is a rejection. O(n log n).
+/// Returns the map for devices in any order; a duplicate device is a rejection. O(n log n).
 [[nodiscard]] tl::expected<RankMap, Rejection> map_ranks(const ParallelPlan& plan,
                                                          std::span<const DeviceId> devices,
                                                          const Topology& topology);

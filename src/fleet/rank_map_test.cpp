@@ -99,7 +99,7 @@ Topology mixed() {
                "      - {cooling: in-row-or-dense-air, nodes: [{type: dgx-h100, count: 4}]}\n"));
 }
 
-/// Some of the devices of some nodes.
+/// Returns some of the devices of some nodes.
 std::vector<NodeDevices> random_gang(const Topology& topology, Rng& rng) {
   std::vector<NodeDevices> gang;
   for (std::uint32_t n = 0; n < topology.node_count(); ++n) {

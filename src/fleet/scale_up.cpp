@@ -1,4 +1,4 @@
-// fleet/scale_up.cpp - closed forms for scale-up domains, and the torus neighbour rule.
+// fleet/scale_up.cpp - closed-form results for scale-up domains, and the torus neighbour rule.
 #include "fleet/scale_up.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ bool closed(const TorusShape& shape, int dimension) {
   return shape.wrap[at(dimension)] == Wrap::kClosed;
 }
 
-/// A dimension that is twice the shortest.
+/// Whether a dimension is longer than the shortest, which means twice as long.
 bool is_long(const TorusShape& shape, int dimension) {
   return length(shape, dimension) > *std::ranges::min_element(shape.dims);
 }
@@ -158,8 +158,8 @@ double narrowest(const TorusShape& s) {
   return least.value_or(0);
 }
 
-/// The most steps from one accelerator to any; the same from all, a twisted torus looking alike
-/// from everywhere.
+/// Returns the most steps from one accelerator to any other; all accelerators of a twisted torus
+/// have the same.
 int search_depth(const TorusShape& shape) {
   const auto index = [&shape](const Coordinates& c) {
     return at((c[0] * shape.dims[1] + c[1]) * shape.dims[2] + c[2]);

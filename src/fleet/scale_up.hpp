@@ -1,11 +1,11 @@
 // fleet/scale_up.hpp - the geometry of one scale-up domain: switch, mesh, ring, bridge or torus.
 //
-// Pure values and functions: how many links, who is whose neighbour, how far, how wide the
-// narrowest cut. Links are counted, not rated: multiply a cut by a link's bandwidth per direction.
+// Pure values and functions: number of links, neighbours, distances, width of the narrowest cut.
+// Links are counted, not rated: multiply a cut by a link's bandwidth per direction.
 //
-// Torus: accelerators stand at coordinates 0 <= c[d] < dims[d]. In a closed dimension of length 2
-// or more every one has a link up and a link down, so a length of 2 has two parallel links between
-// the two; a length of 1 has none. In an open dimension the last has no link up.
+// Torus: accelerators have coordinates 0 <= c[d] < dims[d]. In a closed dimension of length 2 or
+// more each has a link up and a link down, so a length of 2 has two parallel links between the two;
+// a length of 1 has none. In an open dimension the last has no link up.
 //
 // Twisted torus (J. M. Camara et al., "Twisted torus topologies for enhanced interconnection
 // networks", IEEE TPDS 21(12), 2010; used by TPU v4 slices): n x n x 2n or n x 2n x 2n in any
@@ -53,7 +53,7 @@ struct TorusShape {
   enum class Wrap { kClosed, kOpen };
   enum class Twist { kNone, kLongByHalf };
 
-  Coordinates dims{1, 1, 1};  ///< 1 for a dimension there is not
+  Coordinates dims{1, 1, 1};  ///< 1 for an absent dimension
   std::array<Wrap, kDimensions> wrap{Wrap::kClosed, Wrap::kClosed, Wrap::kClosed};
   Twist twist = Twist::kNone;
   /// The block wired with copper; links across its faces run through optical circuit switches.
@@ -69,8 +69,8 @@ using ScaleUpShape = std::variant<SwitchedShape, FullMeshShape, RingShape, Bridg
 
 [[nodiscard]] int accelerator_count(const ScaleUpShape& shape);
 
-/// Cables: to switches, or between accelerators. A mesh whose links do not divide by its peers
-/// counts them all the same.
+/// Cables: to switches, or between accelerators. All links of a mesh count, even if they do not
+/// divide evenly by its peers.
 [[nodiscard]] double link_count(const ScaleUpShape& shape);
 
 /// Links across the narrowest cut into halves (one larger by 1 where the number is odd; in a torus,
@@ -86,7 +86,7 @@ using ScaleUpShape = std::variant<SwitchedShape, FullMeshShape, RingShape, Bridg
 /// ceil(links / floor(ports / accelerators)). Vendors may fit more, with ports to spare.
 [[nodiscard]] int switch_count(const SwitchedShape& shape);
 
-/// Links between any two accelerators; a fraction where they do not divide.
+/// Links between any two accelerators; a fraction if they do not divide evenly.
 [[nodiscard]] double links_per_pair(const FullMeshShape& shape);
 
 struct TorusStep {
@@ -94,7 +94,7 @@ struct TorusStep {
   enum class Direction { kUp, kDown } direction = Direction::kUp;
 };
 
-/// Who is one link away. None beyond an open edge and in a dimension of length 1.
+/// Returns the accelerator one link away; none beyond an open edge and in a dimension of length 1.
 [[nodiscard]] std::optional<TorusShape::Coordinates> neighbour(const TorusShape& shape,
                                                                TorusShape::Coordinates from,
                                                                TorusStep step);
@@ -114,7 +114,7 @@ struct TorusStep {
 struct OpticalLayer {
   int cubes = 0;
   int fibres_per_cube = 0;
-  int links = 0;  ///< of the torus that run through optical switches
+  int links = 0;  ///< torus links that run through optical switches
   int switches = 0;
   int ports_per_switch = 0;  ///< in use
 };

@@ -23,7 +23,7 @@ Result<std::optional<ScaleUpShape>> spec_torus(const TorusSpec& spec) {
   return std::optional<ScaleUpShape>(shape);
 }
 
-// "torus2d-4x4" -> 4 and 4; empty where no size is written.
+// Returns 4 and 4 for "torus2d-4x4"; empty if there is no size.
 std::vector<int> sides_in_name(std::string_view topology) {
   std::vector<int> sides;
   const std::size_t dash = topology.find('-');

@@ -1,4 +1,5 @@
-// fleet/scale_up_test.cpp - documented pods, and closed forms against counting on the graph.
+// fleet/scale_up_test.cpp - documented pods, and closed-form results compared with counting on the
+// graph.
 #include "fleet/scale_up.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,8 @@ std::vector<Coordinates> all_coordinates(const TorusShape& shape) {
   return all;
 }
 
-/// Links between a slab of half the length and the rest, the least over where the slab begins.
+/// Returns the links between a slab of half the length and the rest, the least over all positions
+/// of the slab.
 int count_cut(const TorusShape& shape, int dimension) {
   const auto axis = static_cast<std::size_t>(dimension);
   const int side = shape.dims[axis];
@@ -61,7 +63,7 @@ int count_cut(const TorusShape& shape, int dimension) {
   return least;
 }
 
-/// Steps from `origin` to the farthest accelerator, by relaxing until nothing changes.
+/// Returns the steps from `origin` to the farthest accelerator, by relaxing until nothing changes.
 int count_reach(const TorusShape& shape, Coordinates origin) {
   const auto index = [&shape](const Coordinates& c) {
     return static_cast<std::size_t>((c[0] * shape.dims[1] + c[1]) * shape.dims[2] + c[2]);

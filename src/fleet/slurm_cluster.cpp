@@ -21,13 +21,13 @@ namespace {
 
 constexpr std::size_t kNodesMax = 1u << 20;
 
-/// The GPUs of one node as its Gres has them; count 0: none, type "": it does not say.
+/// The GPUs of one node by its Gres; count 0: none; type "": not given.
 struct GpuRequest {
   std::string type;
   int count = 0;
 };
 
-// "gpu:a:2(S:0,1),mps:100" -> "gpu:a:2(S:0,1)" "mps:100"
+// Splits "gpu:a:2(S:0,1),mps:100" into "gpu:a:2(S:0,1)" and "mps:100".
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -47,7 +47,7 @@ bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-// One entry of Gres: gpu[:TYPE][:no_consume][:COUNT][(S:SOCKETS)]. Other resources count 0.
+// Reads one entry of Gres: gpu[:TYPE][:no_consume][:COUNT][(S:SOCKETS)]. Other resources count 0.
 Result<GpuRequest> gpus_of_entry(std::string_view entry, const SourcePosition& where) {
   const auto refuse = [&] {
     return input_error(where,
@@ -90,7 +90,7 @@ Result<GpuRequest> gpus_of(const SlurmSetting& gres) {
   return all;
 }
 
-/// The types gres.conf gives to the GPUs of nodes.
+/// The types that gres.conf gives to the GPUs of nodes.
 class GresTypes {
  public:
   Status read(std::span<const SlurmLine> lines) {
@@ -115,7 +115,7 @@ class GresTypes {
     return {};
   }
 
-  /// "" when it says nothing.
+  /// Returns the type of a node's GPUs; "" if gres.conf does not give it.
   [[nodiscard]] Result<std::string> type_of(const std::string& node,
                                             const SlurmSetting& gres) const {
     std::vector<std::string> types = everywhere_;
@@ -138,7 +138,7 @@ class GresTypes {
   std::unordered_map<std::string, std::vector<std::string>> of_node_;
 };
 
-/// Takes the NodeName lines of slurm.conf.
+/// Reads the NodeName lines of slurm.conf.
 class NodeReader {
  public:
   NodeReader(const Catalog& catalog, const GresTypes& gres_types, ImportedCluster& cluster)
@@ -238,7 +238,7 @@ class NodeReader {
     return chooser_.with_accelerators(gpus.type, gpus.count, gres.where);
   }
 
-  // The one feature that names a GPU of the catalog; "" when none or several do.
+  // Returns the only feature that names a GPU of the catalog; "" if none or several do.
   std::string type_of_features(const SlurmLine& line) const {
     const SlurmSetting* features = effective(line, "features");
     if (features == nullptr) features = effective(line, "feature");
@@ -257,13 +257,13 @@ class NodeReader {
   const GresTypes& gres_types_;
   ImportedCluster& cluster_;
   ImportedTypes chooser_;
-  std::unordered_map<std::string, SlurmSetting> defaults_;  ///< of the NodeName=DEFAULT lines
+  std::unordered_map<std::string, SlurmSetting> defaults_;  ///< from the NodeName=DEFAULT lines
   SlurmNodeIndex index_;
-  std::size_t feature_nodes_ = 0;  ///< their GPU's type is known from a feature alone
+  std::size_t feature_nodes_ = 0;  ///< the type of their GPUs is known only from a feature
   std::size_t future_nodes_ = 0;
 };
 
-// No lines when the file is missing.
+// Returns no lines if the file is missing.
 Result<std::vector<SlurmLine>> read_optional(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::vector<SlurmLine>();

@@ -1,4 +1,4 @@
-// fleet/slurm_cluster.hpp - the nodes and switches a Slurm configuration tells of.
+// fleet/slurm_cluster.hpp - the nodes and switches that a Slurm configuration describes.
 //
 // Read from a directory with slurm.conf, gres.conf and topology.conf, the last two optional.
 #pragma once
@@ -11,9 +11,9 @@
 
 namespace orrery {
 
-/// Reads `directory`. Errors (kInput, with file:line): whatever read_slurm_conf refuses, host lists
-/// that are none, nodes or switches that stand twice or nowhere, GPU types the catalog does not
-/// have, nodes it has no type for, several GPU types on one node, switches that are no tree.
+/// Reads `directory`. Errors (kInput, with file:line): whatever read_slurm_conf refuses, invalid
+/// host lists, nodes or switches that are duplicate or missing, GPU types that the catalog does not
+/// have, nodes it has no type for, several GPU types on one node, switches that are not a tree.
 /// `catalog` must outlive the cluster. Cost O(bytes + nodes).
 [[nodiscard]] Result<ImportedCluster> read_slurm_cluster(const Catalog& catalog,
                                                          const std::string& directory);

@@ -16,7 +16,7 @@ namespace orrery {
 namespace {
 
 constexpr std::string_view kBlanks = " \t";
-constexpr std::size_t kLineSettingsMax = 256;  // Slurm knows a few dozen for a partition
+constexpr std::size_t kLineSettingsMax = 256;  // Slurm has a few dozen for a partition
 
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
@@ -25,7 +25,8 @@ bool is_key_character(char c) {
          c == '.';
 }
 
-/// Backslashes right before a position; an odd number of them escapes what stands there.
+/// Counts the backslashes right before a position; an odd number of them escapes the character
+/// there.
 std::size_t backslashes_before(std::string_view text, std::size_t at) {
   std::size_t count = 0;
   while (count < at && text[at - count - 1] == '\\') ++count;
@@ -74,7 +75,7 @@ class LineCutter {
  public:
   LineCutter(std::string_view text, const std::string& file) : rest_(text), file_(file) {}
 
-  /// The next one; none at the end of the text.
+  /// Returns the next line; none at the end of the text.
   Result<std::optional<JoinedLine>> next() {
     if (rest_.empty()) return std::nullopt;
     JoinedLine joined;
@@ -114,7 +115,7 @@ class SettingScanner {
   [[nodiscard]] bool at_end() const { return at_ == text_.size(); }
   [[nodiscard]] SourcePosition here() const { return line_.position(file_, at_); }
 
-  /// FILE of "Include FILE"; none on another line. Precondition: at the first word.
+  /// Returns FILE of "Include FILE"; none on another line. Precondition: at the first word.
   Result<std::optional<std::string>> included_file() {
     constexpr std::string_view kInclude = "include";
     const std::string_view rest = text_.substr(at_);
@@ -135,7 +136,7 @@ class SettingScanner {
     return unescaped(word);
   }
 
-  /// Precondition: at a word.
+  /// Reads the next setting. Precondition: at a word.
   Result<SlurmSetting> next() {
     const std::size_t begin = at_;
     SlurmSetting setting;
@@ -194,7 +195,7 @@ class ConfReader {
   explicit ConfReader(const std::string& path)
       : directory_(std::filesystem::path(path).parent_path()) {}
 
-  /// `from`: the Include that names the file, or nowhere.
+  /// Reads a file; `from` is the Include that names it, or nowhere.
   Status read(const std::string& path, const SourcePosition& from) {
     Result<std::string> text = open(path, from);
     if (!text) return forward_error(text);

@@ -1,4 +1,4 @@
-// fleet/slurm_conf_test.cpp - what is a line, a setting, an error.
+// fleet/slurm_conf_test.cpp - lines, settings and errors.
 #include "fleet/slurm_conf.hpp"
 
 #include <fmt/format.h>

@@ -9,11 +9,11 @@
 
 namespace orrery {
 
-/// The spec of the cluster that slurm.conf (with gres.conf and topology.conf where they are) tells
-/// of: a pod a second-level switch, a rack a leaf, or as many equal racks as cooling asks for,
-/// every node under its own name. What Slurm does not say is chosen and named in the description:
-/// node types, cooling, the kind of network. Errors (kInput): those of read_slurm_cluster. The
-/// spec's positions are those of the Slurm files.
+/// Returns the spec of the cluster that slurm.conf (with gres.conf and topology.conf if they exist)
+/// describes: a pod for each second-level switch, a rack for each leaf, or as many equal racks as
+/// cooling needs, every node under its own name. What Slurm does not state is chosen and named in
+/// the description: node types, cooling, the kind of network. Errors (kInput): those of
+/// read_slurm_cluster. The spec's positions are those of the Slurm files.
 [[nodiscard]] Result<FleetSpec> import_slurm(const Catalog& catalog, const std::string& directory);
 
 }  // namespace orrery

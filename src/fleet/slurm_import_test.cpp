@@ -39,7 +39,7 @@ class SlurmImport : public SlurmDirectory {
   void write_slurm(std::string_view text) { write("slurm.conf", std::string(text)); }
   void write_topology(const std::string& text) { write("topology.conf", text); }
 
-  /// Must succeed, build, and read back from its YAML.
+  /// Imports a spec, which must succeed, build, and read back from its YAML.
   FleetSpec imported() {
     Result<FleetSpec> spec = import_slurm(test_catalog(), directory());
     EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
@@ -66,7 +66,7 @@ const std::vector<PodSpec>& pods_of(const FleetSpec& spec) {
   return spec.sites.front().halls.front().pods;
 }
 
-/// Names of the nodes of the built fleet, in its order.
+/// Returns the names of the nodes of the built fleet, in its order.
 std::vector<std::string> node_names(const FleetSpec& spec) {
   Result<Topology> topology = build_topology(spec, test_catalog());
   std::vector<std::string> names;

@@ -143,7 +143,7 @@ class SwitchReader {
     Result<std::vector<std::uint32_t>> children = find_all(list);
     if (!children) return forward_error(children);
     const std::uint32_t other = switches_[children->front()].parent;
-    // Spines with the same leaves below them: for placement they are one.
+    // Spines with the same leaves below them are one for placement.
     if (other != kNoSwitch && switches_[other].children == *children) return {};
     for (const std::uint32_t child : *children) {
       std::uint32_t& above = switches_[child].parent;
@@ -160,7 +160,7 @@ class SwitchReader {
     return {};
   }
 
-  // Walks up from every switch; one met again on the same walk is in a ring.
+  // Walks up from every switch; a switch met again on the same walk is in a cycle.
   [[nodiscard]] Status check_tree() const {
     std::vector<std::uint32_t> walk_of(switches_.size(), kNoSwitch);
     for (std::uint32_t start = 0; start < switches_.size(); ++start) {

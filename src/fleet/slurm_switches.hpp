@@ -16,10 +16,10 @@ namespace orrery {
 using SlurmNodeIndex = std::unordered_map<std::string, std::uint32_t>;
 inline constexpr std::uint32_t kFutureNode = std::numeric_limits<std::uint32_t>::max();
 
-/// Fills `pods`, `topology` and `unlisted_nodes` of a cluster whose nodes are read: a pod for every
-/// switch with leaves right below it, leaves without a switch above in one pod of their own, nodes
-/// under no leaf in another. Spines with the same leaves are one pod. Errors (kInput): names that
-/// are unknown or stand twice, a switch under several others, rings. Cost O(lines + nodes).
+/// Fills `pods`, `topology` and `unlisted_nodes` of a cluster whose nodes have been read: a pod for
+/// every switch with leaves directly below it, one pod for leaves without a switch above, another
+/// for nodes under no leaf. Spines with the same leaves are one pod. Errors (kInput): names that
+/// are unknown or duplicate, a switch under several others, cycles. Cost O(lines + nodes).
 [[nodiscard]] Status read_slurm_switches(std::span<const SlurmLine> lines,
                                          const SlurmNodeIndex& nodes, ImportedCluster& cluster);
 

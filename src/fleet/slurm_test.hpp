@@ -28,7 +28,7 @@ class SlurmDirectory : public testing::Test {
     std::ofstream(path(name), std::ios::binary) << text;
   }
 
-  /// The text of an error that must be there and be the user's, the directory left out.
+  /// Returns the text of an error, which must exist and be an input error, without the directory.
   template <class T>
   [[nodiscard]] std::string shown_error(const Result<T>& result) const {
     EXPECT_FALSE(result);

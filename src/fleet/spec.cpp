@@ -76,7 +76,7 @@ Status check_hall(const HallSpec& hall) {
   return {};
 }
 
-// A key that changes nothing would only look as if it did.
+// Refuses keys that would have no effect.
 Status check_fabric(const FabricSpec& fabric) {
   const bool dragonfly = fabric.topology == FabricTopology::kDragonfly ||
                          fabric.topology == FabricTopology::kDragonflyPlus;

@@ -1,8 +1,9 @@
-// fleet/spec.hpp - a fleet as a person writes it (kind: Fleet), before anything is built from it.
+// fleet/spec.hpp - a fleet as written in a spec file (kind: Fleet), before anything is built from
+// it.
 //
 // Read from YAML by read_fleet_spec, written back by write_fleet_spec; fleet/builder.hpp turns it
-// into a fleet. Every struct remembers where it stands, so that a rack over its limit is reported
-// with the line that asked for it. docs/formats.md describes the keys.
+// into a fleet. Every struct keeps its position, so that a rack over its limit is reported with its
+// line in the spec. docs/formats.md describes the keys.
 #pragma once
 
 #include <array>
@@ -34,8 +35,8 @@ struct RedundantSupply {
   Redundancy redundancy = Redundancy::kN;
   SourcePosition where;
 
-  /// What may be drawn while the promised number of units is down: N: all of them; N+1: all but
-  /// one; 2N: half.
+  /// Power that may be drawn while the promised number of units is down: N: all of them; N+1: all
+  /// but one; 2N: half.
   [[nodiscard]] Watts usable() const;
 };
 
@@ -47,8 +48,8 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("redundancy", s.redundancy);
 }
 
-/// Whether machines are hired, at a rent that includes their electricity, or belong to the
-/// operator, who pays for what they draw.
+/// Whether machines are rented, at a price that includes their electricity, or belong to the
+/// operator, who pays for their electricity.
 enum class NodeOwnership : std::uint8_t { kRented, kOwned };
 
 inline std::array<EnumWord<NodeOwnership>, 2> enum_words(NodeOwnership) {
@@ -98,7 +99,7 @@ struct RackSpec {
   std::optional<std::string> cooling;  ///< id of a CoolingClass
   std::optional<Watts> power_limit;
   std::optional<std::string> loop;  ///< name of one of the hall's cooling loops
-  std::optional<TorusSpec> torus;   ///< one scale-up domain a rack
+  std::optional<TorusSpec> torus;   ///< one scale-up domain per rack
   SourcePosition where;
 };
 
@@ -117,7 +118,7 @@ struct PodSpec {
   std::string name = "pod";
   int count = 1;
   std::vector<RackSpec> racks;
-  std::optional<TorusSpec> torus;  ///< one scale-up domain a pod
+  std::optional<TorusSpec> torus;  ///< one scale-up domain per pod
   SourcePosition where;
 };
 
@@ -196,7 +197,7 @@ struct FabricSpec {
   double leaf_oversubscription = 1;
   double spine_oversubscription = 1;
   int planes = 1;
-  std::optional<int> switch_radix;  ///< where the catalog's fabric has none, or another is used
+  std::optional<int> switch_radix;  ///< if the catalog's fabric has none, or another is used
   std::optional<int> unit_nodes;    ///< nodes under one leaf, or one leaf of each rail
   std::optional<int> pod_nodes;     ///< nodes under one set of spines
   std::optional<DragonflySpec> dragonfly;
@@ -238,10 +239,10 @@ void describe(Visitor& visitor, Self& s) {
 
 struct SiteSpec {
   std::string name = "site";
-  std::optional<std::string> region;     ///< of the catalog's carbon and electricity tables
+  std::optional<std::string> region;     ///< region in the catalog's carbon and electricity tables
   std::optional<std::string> residency;  ///< a label data rules refer to, such as "eu"
   std::optional<double> pue;             ///< else the middle of the racks' cooling classes
-  std::optional<Watts> power_cap;        ///< of the facility, at the meter
+  std::optional<Watts> power_cap;        ///< limit of the facility, at the meter
   std::optional<DollarsPerJoule> electricity;
   std::optional<GramsCo2PerJoule> carbon;
   std::optional<double> price_factor;      ///< on the catalog's rental prices
@@ -308,15 +309,15 @@ void describe(Visitor& visitor, Self& f) {
   visitor.optional("wan", f.wan);
 }
 
-/// The document as a spec. Only its own shape is checked; references to the catalog are the
-/// builder's. Errors with file:line:column.
+/// Reads a document as a spec. Checks only its own structure; the builder checks references to the
+/// catalog. Errors with file:line:column.
 [[nodiscard]] Result<FleetSpec> read_fleet_spec(const Document& document);
 [[nodiscard]] Result<FleetSpec> load_fleet_spec(const std::string& path);
 
-/// YAML that read_fleet_spec reads back to the same spec; defaults are left out.
+/// Returns YAML that read_fleet_spec reads back to an equal spec; defaults are left out.
 [[nodiscard]] std::string write_fleet_spec(const FleetSpec& spec);
 
-/// The same as JSON: quantities as text with their unit, absent keys left out.
+/// Returns the spec as JSON: quantities as text with their unit, absent keys left out.
 [[nodiscard]] nlohmann::ordered_json fleet_spec_json(const FleetSpec& spec);
 
 }  // namespace orrery

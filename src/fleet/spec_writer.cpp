@@ -1,4 +1,4 @@
-// A spec as the YAML a person would write, or as JSON.
+// Writes a spec as readable YAML, or as JSON.
 #include "base/field_writer.hpp"
 #include "base/yaml_writer.hpp"
 #include "fleet/spec.hpp"
@@ -6,7 +6,8 @@
 namespace orrery {
 namespace {
 
-/// A spec as JSON that reads back: quantities keep their unit, absent keys stay away.
+/// Writes a spec as JSON that can be read back: quantities keep their unit, absent keys are left
+/// out.
 class SpecJsonSink final : public JsonSink {
  public:
   void absent() override {}

@@ -46,7 +46,7 @@ struct NodeState {
   std::uint32_t used_cxl = 0;     ///< GiB
   std::uint32_t used_disk = 0;    ///< GiB
 
-  /// Devices work may be given: none unless the node is ready.
+  /// Number of devices that jobs may get: 0 unless the node is ready.
   [[nodiscard]] std::uint32_t available() const {
     return health == NodeHealth::kReady ? static_cast<std::uint32_t>(std::popcount(free_mask)) : 0;
   }
@@ -63,7 +63,7 @@ struct NodeDevices {
   friend bool operator==(const NodeDevices&, const NodeDevices&) = default;
 };
 
-/// Of one accelerator type in one domain.
+/// Free devices and nodes of one accelerator type in one domain.
 struct FreeCount {
   std::uint32_t devices = 0;  ///< available devices
   std::uint32_t nodes = 0;    ///< nodes with every device available
@@ -72,35 +72,35 @@ struct FreeCount {
 };
 
 /// The counts of one type in one domain are a row of cells: available devices, nodes with every
-/// device available, then for k = 0, 1, .. the nodes with exactly k available devices. All rows are
-/// as long as the longest rounded up to a power of two, so that a row lies in one page, and of
-/// nodes with eight devices in one cache line. Topology::count_row says where a row begins.
+/// device available, then for k = 0, 1, .. the nodes with exactly k available devices. All rows
+/// have the length of the longest, rounded up to a power of two, so that a row lies in one page,
+/// and for nodes with eight devices in one cache line. Topology::count_row returns where a row
+/// begins.
 struct CountRow {
   static constexpr std::uint32_t kDevices = 0;
   static constexpr std::uint32_t kWholeNodes = 1;
   static constexpr std::uint32_t kNodesWith = 2;
 
-  /// Cells of a row, of a type of which no node has more than `devices`.
+  /// Cells of a row of a type of which no node has more than `devices`.
   [[nodiscard]] static constexpr std::uint32_t size(std::uint32_t devices) {
     return kNodesWith + devices + 1;
   }
 };
 
 struct LinkState {
-  float health = 1;  ///< fraction of its bandwidth that is there
+  float health = 1;  ///< fraction of its bandwidth that is available
   float load = 0;    ///< fraction of its bandwidth in use
 
   friend bool operator==(const LinkState&, const LinkState&) = default;
 };
 
-// Pages of 2 KiB for what changes often (1 KiB makes the directory, 4 KiB the copies too
-// large); links and shares change rarely and are many.
+// Pages are 2 KiB for what changes often (1 KiB would make the directory too large, 4 KiB the
+// copies); links and shares change rarely and are many.
 using NodeStates = CowArray<NodeState, 64>;
 using FreeCounts = CowArray<std::uint32_t, 512>;
 using LinkStates = CowArray<LinkState, 2048>;
-/// Of each device, thousandths in use by jobs that share it: 0 when it is free or taken whole,
-/// above 1000 when it is oversubscribed. A shared device is not free: its bit of the free mask is
-/// clear.
+/// Thousandths of each device in use by jobs that share it: 0 when it is free or taken whole, above
+/// 1000 when it is oversubscribed. A shared device is not free: its bit of the free mask is clear.
 using DeviceShares = CowArray<std::uint16_t, 2048>;
 inline constexpr std::uint16_t kShareMax = 2000;
 
@@ -109,7 +109,7 @@ struct FleetState {
   FreeCounts counts;
   LinkStates links;
   DeviceShares shares;
-  std::uint32_t shared = 0;  ///< devices
+  std::uint32_t shared = 0;  ///< number of shared devices
 };
 
 }  // namespace orrery

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// What the counts of a view must be, by counting nodes.
+/// Returns the expected counts of a view, by counting nodes.
 FreeCount counted(const FleetView& view, DomainId domain, FleetTypeId type) {
   FreeCount count;
   const Topology& topology = view.topology();
@@ -29,7 +29,7 @@ FreeCount counted(const FleetView& view, DomainId domain, FleetTypeId type) {
   return count;
 }
 
-/// At k: nodes with k available devices, by counting nodes.
+/// Returns at index k the nodes with k available devices, by counting nodes.
 std::vector<std::uint32_t> counted_by_available(const FleetView& view, DomainId domain,
                                                 FleetTypeId type) {
   const Topology& topology = view.topology();
@@ -66,7 +66,7 @@ void expect_counts_right(const FleetView& view) {
   }
 }
 
-/// Two views of one topology show the same.
+/// Expects that two views of one topology show equal states.
 void expect_same(const FleetView& a, const FleetView& b) {
   const Topology& topology = a.topology();
   for (std::uint32_t i = 0; i < topology.node_count(); ++i) {
@@ -147,7 +147,7 @@ TEST(Fleet, CountsNodesByAvailableDevices) {
   EXPECT_TRUE(fleet.view().nodes_by_available(rack, elsewhere).empty());
 }
 
-/// The catalog with a node of eight L4 beside the one of four.
+/// Returns the catalog with a node of eight L4 beside the one of four.
 const Catalog& catalog_with_eight_l4() {
   static const Catalog kCatalog = [] {
     std::vector<EmbeddedFile> files(builtin_catalog().begin(), builtin_catalog().end());
@@ -300,7 +300,7 @@ TEST(FleetOverlay, SupposesWithoutTouchingTheFleet) {
   expect_counts_right(on_top.view());
 }
 
-// Two networks' worth of links beside the nodes of two kinds.
+// Returns a fleet of nodes of two kinds, with two networks.
 Fleet networked_fleet() {
   return Fleet(built(one_hall(
       "    - count: 20\n      racks:\n      - count: 4\n        cooling: in-row-or-dense-air\n    "
@@ -308,7 +308,7 @@ Fleet networked_fleet() {
       "  fabrics: [{type: ib-ndr, topology: fat-tree}]\n")));
 }
 
-// Every edit goes to a fleet of its own and to one of a pile of overlays, the topmost at that time.
+// Every edit is made in a separate fleet and in the topmost overlay of a stack at that time.
 TEST(FleetOverlay, APileOfThemEqualsAFleetEditedTheSame) {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     Rng rng(seed);
@@ -338,7 +338,7 @@ TEST(FleetOverlay, APileOfThemEqualsAFleetEditedTheSame) {
   }
 }
 
-/// Some of the devices that are not free are shared.
+/// Shares some of the devices that are not free.
 void share_at_random(Fleet& fleet, NodeId node, Rng& rng) {
   const std::uint32_t first = fleet.topology().place(node).first_device.value();
   for (std::uint32_t i = 0; i < fleet.topology().group(node).devices; ++i) {
@@ -348,7 +348,7 @@ void share_at_random(Fleet& fleet, NodeId node, Rng& rng) {
   }
 }
 
-/// Nothing of the devices is left, neither what is free nor what others do not use of a device.
+/// Takes all of the devices: free ones, and the unused shares of shared ones.
 void take_one_by_one(FleetOverlay& fleet, const NodeDevices& at) {
   const std::uint32_t first = fleet.view().topology().place(at.node).first_device.value();
   for (std::uint32_t i = 0; i < fleet.view().topology().group(at.node).devices; ++i) {
@@ -377,7 +377,8 @@ void reveal_at_random(FleetOverlay& revealed, FleetOverlay& set, Rng& rng) {
   revealed.reveal(devices);
 }
 
-// Lists as gangs have them, and with nodes twice, out of order or not ready.
+// Uses lists like those of gangs, and lists with nodes that are duplicate, out of order or not
+// ready.
 TEST(FleetOverlay, HidingAndRevealingDevicesEqualsSettingNodeByNode) {
   Rng rng(6);
   Fleet fleet = mixed_fleet();

@@ -87,7 +87,7 @@ void add_rates(const Topology& topology, const std::vector<Batch>& batches, Flee
   }
 }
 
-// A node's share of what the catalog prices: itself, or the rack of a system made of it.
+// Returns the price of a node: its own, or its share of the price of a system made of it.
 std::optional<Dollars> server_price(const Catalog& catalog, const NodeType& node) {
   if (const ServerCapex* own = catalog.server_capex(node.id)) return own->typical;
   for (const SystemType& system : catalog.all<SystemType>()) {
@@ -187,7 +187,7 @@ void add_storage(const Topology& topology, FleetSummary& summary) {
   }
 }
 
-// Switches and storage draw power too.
+// Adds the power of switches and storage.
 void add_other_power(const Topology& topology, FleetSummary& summary) {
   for (const SiteFacts& site : topology.sites()) {
     const Watts watts = shared_power(topology, site);

@@ -1,7 +1,7 @@
-// fleet/summary.hpp - what a fleet adds up to: accelerators, rates, memory, network, power, money.
+// fleet/summary.hpp - the totals of a fleet: accelerators, rates, memory, network, power, money.
 //
-// Sums are of what is known; what is not published is listed, never guessed, and figures that rest
-// on an assumed power say so.
+// Sums cover known figures only; unpublished ones are listed, never guessed, and figures based on
+// an assumed power are marked.
 #pragma once
 
 #include <string>
@@ -84,7 +84,7 @@ struct PowerTotal {
   Watts facility_typical;
   std::vector<std::string> assumed;         ///< node types whose power is an assumed range
   std::vector<std::string> oversubscribed;  ///< domains above their limit at full nameplate
-  std::vector<OversubscribedPower> oversubscribed_in_training;  ///< the largest share above first
+  std::vector<OversubscribedPower> oversubscribed_in_training;  ///< largest excess first
 };
 
 template <class Visitor, SameStruct<PowerTotal> Self>
@@ -99,8 +99,8 @@ void describe(Visitor& visitor, Self& p) {
 }
 
 struct MoneyTotal {
-  Dollars capex;                           ///< servers, where priced; else accelerators alone
-  std::vector<std::string> capex_partial;  ///< node types counted by their accelerators alone
+  Dollars capex;                           ///< servers, if priced; else accelerators only
+  std::vector<std::string> capex_partial;  ///< node types counted by their accelerators only
   std::vector<std::string> capex_missing;  ///< node types without any price
   DollarsPerHour rent;                     ///< on demand, all accelerators
   std::vector<std::string> rent_missing;   ///< accelerators without a rental price
@@ -178,7 +178,7 @@ void describe(Visitor& visitor, Self& f) {
   visitor.required("money", f.money);
 }
 
-/// O(nodes).
+/// Computes the totals of a fleet. O(nodes).
 [[nodiscard]] FleetSummary summarize(const Topology& topology);
 
 }  // namespace orrery

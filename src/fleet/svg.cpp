@@ -32,7 +32,7 @@ std::string counted(std::uint32_t count, std::string_view noun) {
   return fmt::format("{} {}{}", print_count(count), noun, count == 1 ? "" : "s");
 }
 
-// bf16, or whatever the fleet does have.
+// Shows bf16, or another format that the fleet has.
 Tile rate_tile(const FleetSummary& summary) {
   for (const auto& [format, rate] : summary.dense_flops) {
     if (format == "bf16") return {print(rate), "dense bf16", ""};
@@ -146,7 +146,7 @@ class Page {
     canvas_.fitted_text(at, room + 0.1, text, style);
   }
 
-  // One entry after the other, in as many lines as they need.
+  // Draws one entry after the other, in as many lines as they need.
   void draw_legend() {
     constexpr TextStyle kText{.size = 12, .ink = "soft"};
     double x = kMargin;
@@ -232,7 +232,7 @@ class Page {
         {.size = 11, .ink = "soft", .anchor = Anchor::kMiddle});
   }
 
-  // Fewer pods and racks of each hall where there are many halls.
+  // Allows fewer pods and racks per hall if there are many halls.
   [[nodiscard]] SiteBudget budget() const {
     const auto sites = topology_.sites();
     SiteBudget budget;

@@ -1,8 +1,8 @@
-// fleet/svg.hpp - a fleet as one picture: what it adds up to, its sites, networks, racks and power.
+// fleet/svg.hpp - a fleet as one picture: its totals, sites, networks, racks and power.
 //
 // A self-contained SVG 1.1 document of 1,200 pixels across, without scripts or fonts of its own.
-// What repeats is sampled and counted, so that any fleet stays below about 2,000 shapes and 1 MB.
-// Pure: equal fleets give equal bytes. Cost: O(domains + switches).
+// Repeated parts are sampled and counted, so that any fleet stays below about 2,000 shapes and 1
+// MB. A pure function: equal fleets give equal bytes. Cost: O(domains + switches).
 #pragma once
 
 #include <string>

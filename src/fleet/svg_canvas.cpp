@@ -25,7 +25,7 @@ constexpr std::string_view kEllipsis = "…";
 
 bool continues_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
-// Of the code point that begins with `c`; East Asian ones are as wide as high.
+// Returns the width of the code point that begins with `c`; East Asian ones are as wide as high.
 double width_of(char c) {
   const auto byte = static_cast<unsigned char>(c);
   if (byte >= 0x20 && byte < 0x7F) return kWidths[byte - 0x20U] / 1000.0;
@@ -183,7 +183,7 @@ void append_xml(std::string& out, std::string_view valid) {
 
 }  // namespace
 
-/// A browser may take bytes that are not UTF-8 for markup of another encoding.
+/// Replaces bytes that are not UTF-8, since a browser may read them as markup of another encoding.
 std::string escaped_xml(std::string_view text) {
   std::string out;
   while (!text.empty()) {

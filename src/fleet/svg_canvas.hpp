@@ -29,11 +29,11 @@ struct Rect {
   [[nodiscard]] double bottom() const { return y + height; }
 };
 
-/// Things side by side in rows of `columns`, at least one.
+/// Items side by side in rows of `columns`, at least one.
 struct ColumnGrid {
   std::size_t columns = 1;
 
-  /// Where the i-th stands, in cells from the top left.
+  /// Position of the i-th item, in cells from the top left.
   [[nodiscard]] double column(std::size_t i) const { return static_cast<double>(i % columns); }
   [[nodiscard]] double row(std::size_t i) const;
   [[nodiscard]] double rows(std::size_t count) const { return count == 0 ? 0 : row(count - 1) + 1; }
@@ -67,16 +67,16 @@ class SvgCanvas {
  public:
   /// A rectangle with rounded corners.
   void box(const Rect& rect, std::string_view style, double radius);
-  /// Nothing when the path is empty.
+  /// Draws a path; nothing if it is empty.
   void path(const SvgPath& path, std::string_view style);
-  /// A filled rectangle of a colour that is no class: "#4caf7a".
+  /// Draws a filled rectangle of a colour that is not a class: "#4caf7a".
   void bar(const Rect& rect, std::string_view colour, double opacity);
   void line(Point from, Point to, double width, std::string_view style);
   /// `at` is on the baseline. The text is escaped.
   void text(Point at, std::string_view text, const TextStyle& style);
-  /// As text, cut to `width` with an ellipsis. Nothing when not even a letter fits.
+  /// Draws text, cut to `width` with an ellipsis; nothing if not even a letter fits.
   void fitted_text(Point at, double width, std::string_view text, const TextStyle& style);
-  /// Everything of `other`, on top of what is here.
+  /// Appends everything of `other`, on top of what is drawn here.
   void append(const SvgCanvas& other);
 
   [[nodiscard]] const std::string& elements() const { return elements_; }
@@ -85,8 +85,8 @@ class SvgCanvas {
   std::string elements_;
 };
 
-/// The white card behind a part of the picture. `title` is bold, `kind` says what it is and gives
-/// way where room is short, `figure` stands at the right end.
+/// The white card behind a part of the picture. `title` is bold, `kind` describes the part and is
+/// cut if room is short, `figure` is at the right end.
 struct CardTitle {
   std::string title;
   std::string kind;
@@ -110,7 +110,7 @@ void draw_card(SvgCanvas& canvas, const Rect& area, const CardTitle& title);
 /// The class that fills an accelerator of the n-th type of a fleet; ten colours, then again.
 [[nodiscard]] std::string accelerator_style(std::size_t type);
 
-/// From green (half full and less) over amber to red (full): for bars.
+/// Returns a colour for bars: from green (half full and less) over amber to red (full).
 [[nodiscard]] std::string fill_colour(double fraction);
 
 }  // namespace orrery

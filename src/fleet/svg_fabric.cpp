@@ -37,7 +37,7 @@ std::string counted(std::uint64_t count, const std::string& noun) {
   return fmt::format("{} {}", print_count(static_cast<double>(count)), count == 1 ? noun : plural);
 }
 
-// Networks are sold in bits.
+// Formats a rate in bits per second, as is usual for networks.
 std::string bits(BytesPerSecond rate) {
   const double gigabits = rate.value() * 8 / 1e9;
   return gigabits >= 1000 ? fmt::format("{:.4g} Tb/s", gigabits / 1000)
@@ -52,13 +52,13 @@ std::string oversubscription_text(double ratio) {
 struct Bundle {
   std::uint64_t cables;
   BytesPerSecond each;
-  double oversubscription;  ///< 0: not a matter of this bundle
+  double oversubscription;  ///< 0: not applicable to this bundle
   std::string_view where = "";
 
   [[nodiscard]] BytesPerSecond bandwidth() const { return each * static_cast<double>(cables); }
 };
 
-/// From the nodes up.
+/// Returns the bundles from the nodes up.
 std::vector<Bundle> bundles_of(const Fabric& graph) {
   std::vector<Bundle> bundles = {
       {std::uint64_t{graph.node_count()} * graph.ports_per_node(), graph.port_bandwidth(), 0}};
@@ -90,8 +90,8 @@ void draw_bundle(SvgCanvas& canvas, const Rect& area, const Bundle& bundle, doub
   canvas.fitted_text({area.x, middle + 21}, area.width, total, style);
 }
 
-/// Switches of one tier in one part of the network: where they stand, and which place is an
-/// ellipsis for those not drawn.
+/// The drawn switches of one tier in one part of the network, and the place of the ellipsis for
+/// those that are not drawn.
 struct SwitchRow {
   std::vector<Rect> boxes;
   std::size_t gap;  ///< boxes.size(): none
@@ -125,7 +125,7 @@ void draw_row(SvgCanvas& canvas, const SwitchRow& row, std::string_view style) {
               {.size = 13, .ink = "faint", .anchor = Anchor::kMiddle});
 }
 
-/// Every `stride`-th of one row with the places of the other that equal it modulo `stride`.
+/// Joins each switch of one row with the places of the other that equal its place modulo `stride`.
 void add_mesh(SvgPath& mesh, const SwitchRow& lower, const SwitchRow& upper, std::size_t stride) {
   for (std::size_t i = 0; i < lower.boxes.size(); ++i) {
     for (std::size_t j = 0; j < upper.boxes.size(); ++j) {
@@ -137,10 +137,10 @@ void add_mesh(SvgPath& mesh, const SwitchRow& lower, const SwitchRow& upper, std
   }
 }
 
-/// Parts of a tree that meet above their spines, if at all: pods of trees side by side.
+/// Parts of a network that are joined only above their spines, if at all: the pods of all trees.
 struct Parts {
   std::size_t trees = 1;
-  std::size_t pods = 1;  ///< of one tree
+  std::size_t pods = 1;  ///< pods of one tree
 
   [[nodiscard]] std::size_t count() const { return trees * pods; }
 };
@@ -222,7 +222,7 @@ class TreePicture {
     draw_row(canvas_, cores, "core");
   }
 
-  // The cables from a leaf down, as three lines.
+  // Draws the cables below a leaf as three lines.
   void add_drops(SvgPath& mesh, const SwitchRow& row) const {
     for (std::size_t i = 0; i < row.boxes.size(); ++i) {
       if (i == row.gap) continue;
@@ -282,7 +282,7 @@ class TreePicture {
   std::size_t parts_;
 };
 
-/// Points on a circle, each joined to each.
+/// Draws points on a circle, each joined to every other.
 void draw_ring(SvgCanvas& canvas, Point centre, double radius, std::size_t points) {
   SvgPath chords;
   std::vector<Point> at;

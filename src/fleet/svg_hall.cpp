@@ -16,8 +16,8 @@ constexpr double kTitleHeight = 26;
 constexpr double kBetweenPods = 12;
 constexpr double kTorusWidth = 118;
 constexpr double kMoreHeight = 26;
-constexpr double kFrame = 17;              // of a rack, around its slots, with the load
-constexpr std::uint32_t kNodesDrawn = 80;  // of one rack; more are a block
+constexpr double kFrame = 17;              // frame of a rack, around its slots, with the load
+constexpr std::uint32_t kNodesDrawn = 80;  // nodes drawn per rack; more are a block
 constexpr TextStyle kSmall{.size = 9.2, .ink = "faint", .anchor = Anchor::kMiddle};
 
 /// How the nodes of the racks of a pod are laid out.
@@ -47,7 +47,7 @@ std::uint32_t devices_in(const Topology& topology, DomainId id) {
   return devices;
 }
 
-// "40.8 / 41 kW": the unit once where both have it.
+// Returns "40.8 / 41 kW", with the unit once if both have it.
 std::string load_text(const PowerDomain& power) {
   std::string load = print(power.max_power);
   if (!power.limit) return load;
@@ -58,7 +58,7 @@ std::string load_text(const PowerDomain& power) {
   return load + " / " + limit;
 }
 
-/// What a rack is drawn with, collected over its nodes.
+/// The paths of a rack, collected over its nodes.
 struct RackPaths {
   SvgPath slots;
   SvgPath domains;
@@ -68,7 +68,7 @@ struct RackPaths {
 void add_accelerators(RackPaths& paths, const Rect& slot, const NodeGroup& group) {
   const double margin = slot.height < 8 ? 0.9 : 1.5;
   constexpr double kWideMax = 3;    // width of an accelerator over its height
-  constexpr double kHighMax = 1.7;  // and the other way round
+  constexpr double kHighMax = 1.7;  // height over width
   const Rect inner{slot.x + 3, slot.y + margin, slot.width - 6, slot.height - 2 * margin};
   std::uint32_t rows = 1;
   while (inner.width * rows / group.devices < 4 && inner.height / (rows + 1) >= 3.5) ++rows;
@@ -97,7 +97,7 @@ class RackPicture {
   RackPicture(SvgCanvas& canvas, const Topology& topology, const RackGrid& grid)
       : canvas_(canvas), topology_(topology), grid_(grid) {}
 
-  /// The name and the load stand below the frame.
+  /// Draws a rack; the name and the load are below the frame.
   void draw(const Rect& frame, DomainId id) {
     const Domain& rack = topology_.domain(id);
     const Rect slots{frame.x + 3, frame.y + 4, frame.width - 6, frame.height - kFrame};
@@ -116,7 +116,7 @@ class RackPicture {
   }
 
  private:
-  // Too many nodes to tell apart: the accelerators as shares of a block.
+  // With too many nodes to distinguish, draws the accelerators as shares of a block.
   void draw_block(const Rect& slots, DomainId id) {
     const double all = std::max(1u, devices_in(topology_, id));
     double x = slots.x;
@@ -204,7 +204,7 @@ std::vector<Kind> kinds_of(const Topology& topology, const Domain& parent) {
   return kinds;
 }
 
-// A mixed hall shows each kind of pod, within reason.
+// A mixed hall shows each kind of pod, up to kKindsMost.
 std::uint32_t pods_budget(const HallPicture& picture) {
   constexpr std::size_t kKindsMost = 8;
   const HallBudget& budget = picture.budget;
@@ -274,7 +274,7 @@ class HallDrawing {
     return grid_of(most);
   }
 
-  /// Racks of all pods are of one height; those of few nodes have larger ones.
+  /// Racks of all pods have one height; racks with few nodes draw larger nodes.
   [[nodiscard]] RackGrid grid_for(const Cells& cells) const {
     constexpr double kHighest = 30;
     RackGrid grid = least_grid(cells);

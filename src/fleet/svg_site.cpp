@@ -34,7 +34,7 @@ std::string site_text(const SiteFacts& site) {
   return fmt::format("{}", fmt::join(parts, " · "));
 }
 
-/// A limit above the racks, in words, and what hangs below it.
+/// A power limit above the racks, in words, and the load below it.
 struct Load {
   std::string name;
   std::string kind;
@@ -60,7 +60,8 @@ std::string kind_text(const PowerDomain& domain) {
   return "";
 }
 
-// Every limit of a site from the meter down; of the rows of a hall the fullest stands for all.
+// Returns all limits of a site from the meter down; the fullest row of a hall represents all its
+// rows.
 std::vector<Load> loads_of(const Topology& topology, const SiteFacts& site) {
   const std::string prefix = site.spec.name + "/";
   std::vector<Load> loads;
@@ -109,7 +110,7 @@ class SiteDrawing {
   [[nodiscard]] double left() const { return area_.x + kPad; }
   [[nodiscard]] double width() const { return area_.width - 2 * kPad; }
 
-  /// The i-th of cells laid out in columns from y_ down.
+  /// Cells laid out in columns from y_ down.
   struct Cells {
     ColumnGrid grid;
     double height;

@@ -43,7 +43,7 @@ std::string large_fleet() {
       "  fabrics: [{type: roce-400-th5, topology: rail-optimized-fat-tree}]\n");
 }
 
-// Everything more often than is drawn: sites, halls, networks, kinds of racks and of accelerators.
+// Has more of everything than is drawn: sites, halls, networks, kinds of racks and of accelerators.
 std::string crowded_fleet() {
   std::string yaml = "apiVersion: orrery/v1\nkind: Fleet\nname: crowded\nsites:\n";
   for (int site = 1; site <= 9; ++site) {

@@ -49,7 +49,7 @@ std::string torus_text(const TorusSpec& torus) {
 }
 
 void draw_torus(SvgCanvas& canvas, const Rect& area, const TorusSpec& torus) {
-  constexpr double kSlope = 0.5;  // of the receding edges
+  constexpr double kSlope = 0.5;  // slope of the receding edges
   const std::vector<int> cube =
       torus.cube.empty() ? std::vector<int>(torus.shape.size(), 1) : torus.cube;
   std::vector<double> sides(torus.shape.begin(), torus.shape.end());

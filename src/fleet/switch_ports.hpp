@@ -11,14 +11,14 @@
 
 namespace orrery {
 
-/// A NIC in a slower port runs at the port's rate.
+/// Returns the rate of a NIC; in a slower port it runs at the port's rate.
 [[nodiscard]] inline BytesPerSecond nic_rate(const ScaleOutFabric& fabric, const NodeType& node,
                                              int planes) {
   return std::min(node.compute_nic_rate.quantity, fabric.port_bandwidth * planes);
 }
 
-/// A port of twice or four times the rate of a NIC, or of a plane's share of it, serves two or four
-/// of them. None: the radix is not published.
+/// Returns how many NICs (or planes' shares of them) a switch serves: a port with two or four times
+/// their rate serves two or four of them. None: the radix is not published.
 [[nodiscard]] inline std::optional<int> switch_ports(const ScaleOutFabric& fabric,
                                                      const NodeType& node, int planes) {
   if (!fabric.switch_radix) return std::nullopt;

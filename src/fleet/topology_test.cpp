@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-/// 20 pods of 16 DGX H100 on one fabric.
+/// Returns 20 pods of 16 DGX H100 on one fabric.
 Topology joined_by(const std::string& fabric) {
   return built(
       one_hall("    - count: 20\n      racks:\n      - count: 4\n        cooling: "
@@ -23,8 +23,8 @@ std::vector<std::uint32_t> sizes(std::span<const NodeRun> runs) {
 
 using Sizes = std::vector<std::uint32_t>;
 
-/// The runs cover the fabric's nodes in order, and neighbours share one exactly when they share
-/// the tier.
+/// Expects that the runs cover the fabric's nodes in order, and that neighbours share a run exactly
+/// when they share the tier.
 void expect_runs_right(const Topology& topology, FabricId fabric, NetworkTier tier) {
   const FabricInstance& instance = topology.fabrics()[fabric.value()];
   std::uint32_t at = 0;

@@ -25,7 +25,7 @@ std::optional<Sides> block_of(std::uint32_t devices, const Sides& cube) {
   return best;
 }
 
-/// The place of a number among boxes of `sides`, x fastest.
+/// Returns the position of a number in a box of `sides`, x fastest.
 Sides place_in(const Sides& sides, std::uint32_t number) {
   return {number % sides[0], number / sides[0] % sides[1], number / sides[0] / sides[1]};
 }

@@ -1,4 +1,4 @@
-// fleet/torus_grid_test.cpp - every device has one place, and nodes are blocks of neighbours.
+// fleet/torus_grid_test.cpp - every device has one position, and nodes are blocks of neighbours.
 #include "fleet/torus_grid.hpp"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ TorusGrid grid_of(std::uint16_t devices, const TorusShape& shape) {
   return grid.value_or(TorusGrid());
 }
 
-/// The grids of the tori in a fleet, by description.
+/// Adds the grids of the tori in a fleet, by description.
 void add_grids(const Topology& topology, std::map<std::string, TorusGrid>& grids) {
   for (const NodeGroup& group : topology.groups()) {
     const std::optional<TorusGrid> grid = TorusGrid::of(group);
@@ -38,7 +38,7 @@ void add_grids(const Topology& topology, std::map<std::string, TorusGrid>& grids
   }
 }
 
-/// Of the examples and of the catalog's systems.
+/// Returns the grids of the examples and of the catalog's systems.
 std::map<std::string, TorusGrid> known_grids() {
   std::map<std::string, TorusGrid> grids;
   const std::string folder = std::string(ORRERY_SOURCE_DIR) + "/examples/fleets";

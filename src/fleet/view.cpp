@@ -10,8 +10,8 @@
 namespace orrery {
 namespace {
 
-/// Moves counts for changes of one kind as they come: a domain's when a node outside of it follows,
-/// and then, with all its others, those of the domain over it.
+/// Collects equal changes of consecutive nodes: a domain's counts are updated when a node outside
+/// of it follows, and its nodes are then added to those of the domain above it.
 class CountClimb {
  public:
   CountClimb(const Topology& topology, CowOverlay<FreeCounts>& counts)
@@ -35,7 +35,7 @@ class CountClimb {
  private:
   struct Step {
     DomainId domain;
-    std::uint32_t nodes = 0;  ///< in it that no count knows yet
+    std::uint32_t nodes = 0;  ///< changed nodes in it that are not counted yet
   };
 
   void leave(std::size_t i) {
@@ -44,7 +44,7 @@ class CountClimb {
     if (i + 1 < depth_) path_[i + 1].nodes += path_[i].nodes;
   }
 
-  // Leaves domains until one is over the rack, too. All paths are as deep as each other.
+  // Leaves domains up to one that also contains the rack. All paths have equal depth.
   void go_to(DomainId rack) {
     std::size_t i = 0;
     for (DomainId at = rack; at.valid(); at = topology_.domain(at).parent, ++i) {
@@ -100,7 +100,7 @@ std::uint32_t FleetView::units(DomainId domain, FleetTypeId type, std::uint32_t 
   if (unit == 1) return free(domain, type).devices;
   const auto nodes = nodes_by_available(domain, type);
   std::uint32_t units = 0;
-  std::uint32_t in_one = 0;  // units of a node with the k's of a multiple of the unit
+  std::uint32_t in_one = 0;  // units of a node with k available devices
   for (std::size_t first = unit; first < nodes.size(); first += unit) {
     ++in_one;
     const std::size_t end = std::min(first + unit, nodes.size());
@@ -128,8 +128,8 @@ void FleetOverlay::set_node(NodeId id, const NodeState& state) {
   node = state;
 }
 
-// Most of a gang's nodes change as their neighbours do, and a domain is counted once for all that
-// follow each other in it.
+// Most of a gang's nodes change like their neighbours, so a domain is updated once for consecutive
+// nodes in it.
 template <class Edit>
 void FleetOverlay::edit_free(std::span<const NodeDevices> devices, const Edit& edit) {
   CountClimb climb(*topology_, counts_);

@@ -1,8 +1,8 @@
-// fleet/view.hpp - a fleet to look at: live, as a snapshot, or under a hypothesis.
+// fleet/view.hpp - a readable view of a fleet: live, as a snapshot, or under a hypothesis.
 //
 // FleetView is a small value of pointers, cheap to copy and pass; what it shows must outlive it:
 // the Fleet (then it shows every later edit), a FleetSnapshot, or a FleetOverlay on another view.
-// Whatever it shows, a read is the same two loads.
+// In all three cases a read is two loads.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class FleetView {
     const FreeCounts::Page* const* counts;
     const LinkStates::Page* const* links;
     const DeviceShares::Page* const* shares;
-    const std::uint32_t* shared;  ///< how many devices are
+    const std::uint32_t* shared;  ///< number of shared devices
   };
 
   FleetView(const Topology& topology, Pages pages) : topology_(&topology), pages_(pages) {}
@@ -42,17 +42,17 @@ class FleetView {
   [[nodiscard]] bool has_room(const NodeDevices& at) const;
   /// Whether any device of the fleet is shared.
   [[nodiscard]] bool any_shared() const { return *pages_.shared > 0; }
-  /// Free counts of a type in a domain; zero where the domain has none. O(types of the domain).
+  /// Free counts of a type in a domain; zero if the domain has none. O(types of the domain).
   [[nodiscard]] FreeCount free(DomainId domain, FleetTypeId type) const;
-  /// At k: how many nodes of a type in a domain have exactly k available devices, for k from 0 to
-  /// Topology::node_devices_max; a node that is not ready has none. Empty where the domain has no
-  /// node of the type. Valid until the next edit of what is shown. O(types of the domain).
+  /// Returns at index k how many nodes of a type in a domain have exactly k available devices, for
+  /// k from 0 to Topology::node_devices_max; a node that is not ready has none. Empty if the domain
+  /// has no node of the type. Valid until the next edit of the shown fleet. O(types of the domain).
   [[nodiscard]] std::span<const std::uint32_t> nodes_by_available(DomainId domain,
                                                                   FleetTypeId type) const;
-  /// nodes_by_available(domain, type)[k]; 0 where there is no such k.
+  /// Returns nodes_by_available(domain, type)[k]; 0 if there is no such k.
   [[nodiscard]] std::uint32_t nodes_with(DomainId domain, FleetTypeId type, std::uint32_t k) const;
-  /// How many units of `unit` available devices of one node a domain has. Precondition: unit >= 1.
-  /// O(types of the domain + devices a node); a unit of 1 costs as much as free().
+  /// Returns how many units of `unit` available devices within one node a domain has. Precondition:
+  /// unit >= 1. O(types of the domain + devices per node); a unit of 1 costs as much as free().
   [[nodiscard]] std::uint32_t units(DomainId domain, FleetTypeId type, std::uint32_t unit) const;
 
  private:
@@ -67,33 +67,35 @@ struct AvailableChange {
   std::uint32_t to = 0;
 };
 
-/// "What if": some nodes and links in another state. It shares every page of its base until it
-/// changes something in it; then it copies that page. Made by whoever asks, edited by one thread.
-/// The base (a fleet, a snapshot, another overlay) must outlive it and stay unedited between reset
-/// and the last look. Cost: 8 bytes a page to make or reset, 2 to 4 KiB a page changed; an object
-/// used again keeps its pages, so that a pass allocates nothing.
+/// A hypothesis ("what if"): some nodes and links in another state. It shares every page of its
+/// base, and copies a page before it changes something in it. Made by the code that needs it,
+/// edited by one thread. The base (a fleet, a snapshot, another overlay) must outlive it and stay
+/// unedited between reset and the last read. Cost: 8 bytes per page to make or reset, 2 to 4 KiB
+/// per changed page; a reused object keeps its pages, so that a pass allocates nothing.
 class FleetOverlay {
  public:
   explicit FleetOverlay(FleetView base);
   FleetOverlay(const FleetOverlay&) = delete;
   FleetOverlay& operator=(const FleetOverlay&) = delete;
 
-  /// Forgets every supposition and starts from `base`. Precondition: not a view of this overlay.
+  /// Drops all hypothetical changes and starts from `base`. Precondition: not a view of this
+  /// overlay.
   void reset(FleetView base);
 
-  /// As those of Fleet (fleet/fleet.hpp), with the same preconditions.
+  /// Edits like those of Fleet (fleet/fleet.hpp), with equal preconditions.
   void set_node(NodeId id, const NodeState& state);
   void set_link(LinkId id, LinkState state);
   void set_shared(DeviceId id, std::uint16_t thousandths);
-  /// Takes what is free of these devices, and what is left of those that are shared: they show
-  /// kShareMax, so sharers may still be given back. Nothing else of their nodes changes. Quicker
-  /// than one set_node() each where neighbours follow each other.
+  /// Takes those of these devices that are free, and the unused shares of those that are shared:
+  /// they show kShareMax, so sharers may still be returned. Nothing else of their nodes changes.
+  /// Faster than a set_node() for each if neighbours follow each other.
   void hide(std::span<const NodeDevices> devices);
-  /// Frees these devices, with nothing else of their nodes, as quickly. Precondition: none is free.
+  /// Frees these devices, as fast as hide(); nothing else of their nodes changes. Precondition:
+  /// none is free.
   void reveal(std::span<const NodeDevices> devices);
 
-  /// The base with the supposed changes, also those to come; valid until reset, as long as this
-  /// overlay and its base.
+  /// A view of the base with the hypothetical changes, including later ones; valid until reset, and
+  /// as long as this overlay and its base.
   [[nodiscard]] FleetView view() const {
     return {*topology_,
             {nodes_.directory(), counts_.directory(), links_.directory(), shares_.directory(),
@@ -110,10 +112,10 @@ class FleetOverlay {
   CowOverlay<FreeCounts> counts_;
   CowOverlay<LinkStates> links_;
   CowOverlay<DeviceShares> shares_;
-  std::uint32_t shared_ = 0;  ///< devices
+  std::uint32_t shared_ = 0;  ///< number of shared devices
 };
 
-/// The row of counts of a node's type in a domain over it: its first cell. O(types).
+/// Returns the first cell of the row of counts of a node's type in a domain above it. O(types).
 inline std::uint32_t count_row_of(const Topology& topology, DomainId domain, NodeId node) {
   const bool only = topology.domain(domain).types == 1;
   return only ? topology.first_count_row(domain)
@@ -129,7 +131,8 @@ void for_each_count_row(const Topology& topology, NodeId node, Visit&& visit) {
   }
 }
 
-/// So many nodes of a domain, of so many devices each, change so: counted in its row. O(1).
+/// Updates a domain's row of counts for `nodes` nodes of `devices` devices each that all change by
+/// `change`. O(1).
 inline void move_counts(std::uint32_t* row, std::uint32_t devices, AvailableChange change,
                         std::uint32_t nodes) {
   row[CountRow::kDevices] += (change.to - change.from) * nodes;
@@ -139,8 +142,8 @@ inline void move_counts(std::uint32_t* row, std::uint32_t devices, AvailableChan
   row[CountRow::kNodesWith + change.to] += nodes;
 }
 
-/// Moves the counts of every domain over a node that changed. `edit(cell)` gives the first cell of
-/// a row to write to. O(levels x types).
+/// Updates the counts of every domain above a node that changed. `edit(cell)` returns the first
+/// cell of a row to write to. O(levels x types).
 template <class Edit>
 void move_counts(const Topology& topology, AvailableChange change, Edit&& edit) {
   if (change.from == change.to) return;
@@ -149,7 +152,7 @@ void move_counts(const Topology& topology, AvailableChange change, Edit&& edit) 
   });
 }
 
-/// The preconditions of an edit hold: our bug otherwise.
+/// Asserts the preconditions of an edit.
 void check_state(const Topology& topology, NodeId id, const NodeState& state);
 void check_state(LinkState state);
 void check_shared(std::uint16_t thousandths);

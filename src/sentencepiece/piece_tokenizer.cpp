@@ -18,17 +18,17 @@ constexpr std::size_t kModelMax = std::size_t{1} << 26;  ///< bytes
 constexpr std::int64_t kKindsMax = std::int64_t{1} << 20;
 constexpr std::string_view kSpace = "\xe2\x96\x81";  ///< U+2581 stands for a space in pieces
 
-/// Behind a model in protobuf's wire format: its normaliser, the message of field 3, and its
-/// denormaliser, field 5, lose their tables (2), and the former puts no space in front (3) and
-/// removes none (4). Messages that come twice are merged, the later value of a field counts
-/// (protobuf.dev, "Encoding", last one wins).
+/// Appended to a model in protobuf's wire format: clears the tables (field 2) of its normaliser
+/// (the message in field 3) and denormaliser (field 5), and makes the normaliser add no space in
+/// front (3) and remove none (4). Repeated messages are merged, and the last value of a field
+/// counts (protobuf.dev, "Encoding", last one wins).
 constexpr std::string_view kAsItStands("\x1a\x06\x12\x00\x18\x00\x20\x00\x2a\x02\x12\x00", 12);
 
 tl::unexpected<Error> model_error(const std::string& name, std::string_view what) {
   return input_error({}, fmt::format("tokenizer \"{}\": {}", name, what));
 }
 
-/// "<0x0A>"
+/// Returns the byte of a piece such as "<0x0A>".
 std::optional<unsigned char> byte_of(std::string_view piece) {
   if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>') return std::nullopt;
   unsigned char byte = 0;
@@ -81,7 +81,7 @@ Result<PieceTokenizer> PieceTokenizer::of(std::string_view model, const std::str
   }
   auto processor = std::make_unique<Processor>();
   std::string fault;
-  // What the library throws is none of its own, but of what it is made of.
+  // The library throws no exceptions of its own, only those of libraries it uses.
   try {
     const auto loaded = processor->LoadFromSerializedProto(std::string(model).append(kAsItStands));
     if (!loaded.ok()) fault = piece_library_text(loaded.ToString());
@@ -166,7 +166,7 @@ void PieceTokenizer::encode_plain(std::string_view text, std::vector<std::int32_
   if (text.empty()) return;
   std::vector<int> tokens;
   const bool encoded = processor_->Encode(text, &tokens).ok();
-  // A model may have pieces that are not what they stand for.
+  // Checked because a model may have pieces that decode to another text.
   if (encoded && decode(tokens) == text) {
     to.insert(to.end(), tokens.begin(), tokens.end());
   } else {

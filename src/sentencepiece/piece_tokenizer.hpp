@@ -1,10 +1,10 @@
 // sentencepiece/piece_tokenizer.hpp - the tokens of a SentencePiece model with byte_fallback.
 //
-// Made by main() from the model's file; moves; immutable, safe to use from every thread. The pieces
-// cut the text as it stands: what the model says of normalising text, of a space put in front and
-// of spaces removed is left out, so that the invariant of a Tokenizer holds for every text. What
-// the pieces cannot give back (bytes that are no UTF-8, U+2581, which stands for a space in pieces)
-// is tokens of bytes. Cost: the library's, a few megabytes of text a second and core.
+// Made by main() from the model's file; movable; immutable, safe to use from every thread. The
+// pieces divide the unchanged text: the model's rules for normalising text, adding a space in front
+// and removing spaces are ignored, so that the invariant of a Tokenizer holds for every text. Text
+// that pieces cannot represent (bytes that are not UTF-8, and U+2581, which stands for a space in
+// pieces) becomes byte tokens. Cost: the library's, a few megabytes of text per second and core.
 #pragma once
 
 #include <array>
@@ -21,10 +21,10 @@ namespace orrery {
 
 class PieceTokenizer final : public Tokenizer {
  public:
-  /// Error: an input error that names the file and says what is wrong: it cannot be read, is no
-  /// model, has no token for some byte.
+  /// Opens a model. The input error names the file and the cause: it cannot be read, is not a
+  /// model, or has no token for some byte.
   [[nodiscard]] static Result<PieceTokenizer> open(const std::string& path);
-  /// Of a model in memory; `name` stands for its file.
+  /// Makes a tokenizer of a model in memory; `name` stands for its file.
   [[nodiscard]] static Result<PieceTokenizer> of(std::string_view model, const std::string& name);
   PieceTokenizer(PieceTokenizer&& other) noexcept;
   ~PieceTokenizer() override;
@@ -42,22 +42,22 @@ class PieceTokenizer final : public Tokenizer {
   using Processor = sentencepiece::SentencePieceProcessor;
 
   PieceTokenizer(std::string name, std::unique_ptr<Processor> processor);
-  /// What each token stands for. Error: what the model lacks.
+  /// Learns what each token stands for. The error names what the model lacks.
   [[nodiscard]] Status learn();
   void encode_line(std::string_view line, std::vector<std::int32_t>& to) const;
-  /// Of UTF-8 without U+2581.
+  /// Encodes UTF-8 without U+2581.
   void encode_plain(std::string_view text, std::vector<std::int32_t>& to) const;
   void encode_bytes(std::string_view bytes, std::vector<std::int32_t>& to) const;
 
   std::string name_;
   std::string identity_;
   std::unique_ptr<Processor> processor_;
-  std::vector<std::string> texts_;         ///< by token
-  std::array<std::int32_t, 256> bytes_{};  ///< the token of each
+  std::vector<std::string> texts_;         ///< text by token
+  std::array<std::int32_t, 256> bytes_{};  ///< token by byte
   std::optional<std::int32_t> end_;
 };
 
-/// What the library says, without the place in its source.
+/// Returns the library's message without the position in its source.
 [[nodiscard]] std::string piece_library_text(std::string_view status);
 
 }  // namespace orrery

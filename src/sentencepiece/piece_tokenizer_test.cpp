@@ -25,7 +25,7 @@ class PieceTokenizerTest : public DirectoryTest {
     }
     return text;
   }
-  /// A model of the library's own way of training, from a text that it reads itself.
+  /// Trains a model with the library alone, from a text that it reads itself.
   std::string made_by_library(std::unordered_map<std::string, std::string> how) const {
     how.insert({{"input", "/usr/include/stdio.h"}, {"vocab_size", "400"}, {"minloglevel", "4"}});
     std::string model;

@@ -18,7 +18,7 @@ constexpr std::int64_t kKindsMin = 256 + 3;
 constexpr std::int64_t kKindsMax = 1 << 20;
 constexpr std::size_t kSentenceMax = 4096;  ///< bytes; longer lines are cut
 
-/// The lines of a corpus with their ends, where they are UTF-8.
+/// Iterates over the lines of a corpus, with their line ends; skips lines that are not UTF-8.
 class CorpusLines final : public sentencepiece::SentenceIterator {
  public:
   explicit CorpusLines(const TextCorpus& corpus)
@@ -58,7 +58,7 @@ class CorpusLines final : public sentencepiece::SentenceIterator {
   std::int64_t every_;
   std::int64_t line_ = 0;
   std::size_t file_ = 0;
-  std::string_view rest_;  ///< of the file before file_
+  std::string_view rest_;  ///< rest of file number file_ - 1
   std::string value_;
   bool done_ = false;
 };
@@ -80,7 +80,7 @@ Result<std::string> train_pieces(const TextCorpus& text, std::int64_t kinds) {
       {"remove_extra_whitespaces", "false"},
       {"allow_whitespace_only_pieces", "true"},
       {"num_threads", "1"},
-      {"minloglevel", "4"},  // its errors come back as a status
+      {"minloglevel", "4"},  // errors are returned as a status
   };
   std::string model;
   std::string fault;
@@ -88,7 +88,7 @@ Result<std::string> train_pieces(const TextCorpus& text, std::int64_t kinds) {
     CorpusLines lines(text);
     const auto done = sentencepiece::SentencePieceTrainer::Train(how, &lines, &model);
     if (!done.ok()) fault = piece_library_text(done.ToString());
-    // Its advice is of options of its own.
+    // The library's advice is about its own options, so it is cut off.
     fault.resize(std::min(fault.find(" Increase"), fault.size()));
   } catch (const std::exception& thrown) {
     fault = printable(thrown.what(), 160);

@@ -19,7 +19,7 @@ class PieceTrainingTest : public DirectoryTest {
     return made ? "" : made.error().text();
   }
 
-  /// Two layers on the small text.
+  /// Returns a spec of two layers on the small text.
   TrainingSpec spec(const std::string& name) const {
     TrainingSpec spec;
     spec.model = {.layers = 2, .width = 32, .heads = 2, .vocab = kSmallKinds, .sequence = 16};
@@ -31,7 +31,7 @@ class PieceTrainingTest : public DirectoryTest {
     return spec;
   }
 
-  /// One attempt, which is asked to end after so many steps; what was said of its text.
+  /// Runs one attempt, which is asked to end after `steps` steps; returns the summary of its text.
   std::string train(TrainingSpec spec, std::uint32_t attempt, int steps) const {
     const PieceTokenizer tokenizer = must_have(PieceTokenizer::of(small_model(), "small"));
     spec.data.tokenizer_identity = tokenizer.identity();
@@ -46,7 +46,7 @@ class PieceTrainingTest : public DirectoryTest {
     return text.summary;
   }
 
-  /// Of the last step.
+  /// Returns the state hash of the last step.
   static std::string hash_of(const TrainingSpec& spec) {
     std::ifstream file(spec.output + "/events.jsonl");
     const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -75,7 +75,7 @@ TEST_F(PieceTrainingTest, SaysWhatATextCannotGive) {
 
 TEST_F(PieceTrainingTest, ATextHasTheTokensOfItsFiles) {
   const PieceTokenizer tokenizer = must_have(PieceTokenizer::of(small_model(), "small"));
-  // A line of more than a slice, whose parts are encoded by themselves.
+  // A line of more than a slice, whose parts are encoded separately.
   std::string line;
   for (int i = 0; line.size() < 17 * Tokenizer::kLineMax; ++i) line += fmt::format("{} int ", i);
   const std::vector<std::string> files{"/usr/include/stdio.h", write("long", line + "\nend")};

@@ -1,4 +1,4 @@
-// sentencepiece/small_model_test.hpp - what the tests of pieces share: headers of the C library,
+// sentencepiece/small_model_test.hpp - shared by the tests of pieces: headers of the C library,
 // which are on every machine that compiles, and a small model made from them.
 #pragma once
 
@@ -28,14 +28,14 @@ inline std::vector<std::string> small_text() {
 
 inline constexpr std::int64_t kSmallKinds = 512;
 
-/// Made once a process.
+/// A small model, made once per process.
 inline const std::string& small_model() {
   static const std::string model =
       must_have(train_pieces(must_have(TextCorpus::open({.paths = small_text()})), kSmallKinds));
   return model;
 }
 
-/// A directory that is gone at the end.
+/// A temporary directory that is removed at the end.
 class DirectoryTest : public testing::Test {
  protected:
   DirectoryTest() {

@@ -1,7 +1,7 @@
-// runtime/checkpoint/checkpoint_audit.hpp - what of a directory of checkpoints is good, and what is
-// wrong with the rest.
+// runtime/checkpoint/checkpoint_audit.hpp - which checkpoints of a directory are good, and what is
+// wrong with the others.
 //
-// Values. Cost: every byte is read.
+// Plain values. Cost: reads every byte.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ namespace orrery {
 struct AuditedCheckpoint {
   std::uint64_t step = 0;
   ListedCheckpoint::State state = ListedCheckpoint::State::kCommitted;
-  Incarnation by;                   ///< of a committed one
-  std::uint64_t bytes = 0;          ///< of its shards
-  std::vector<std::string> faults;  ///< one for each shard that is bad; none: good
+  Incarnation by;                   ///< incarnation that committed it
+  std::uint64_t bytes = 0;          ///< size of all its shards
+  std::vector<std::string> faults;  ///< one for each bad shard; empty: the checkpoint is good
 
   /// Whether it can be restored.
   [[nodiscard]] bool good() const {
@@ -24,11 +24,11 @@ struct AuditedCheckpoint {
   }
 };
 
-/// Reads and checks everything, the newest first. Error: the directory cannot be read.
+/// Reads and checks every checkpoint, newest first. Error: the directory cannot be read.
 [[nodiscard]] Result<std::vector<AuditedCheckpoint>> audit_checkpoints(
     const std::string& directory);
 
-/// For a person: a line a checkpoint, and one for each fault below it.
+/// Returns a readable report: one line per checkpoint, with one line per fault below it.
 [[nodiscard]] std::string audit_text(const std::vector<AuditedCheckpoint>& audited);
 
 }  // namespace orrery

@@ -33,8 +33,8 @@ void describe(Visitor& visitor, Self& fence) {
 
 std::string fence_path(const std::string& directory) { return directory + "/fence.json"; }
 
-/// The lock of a directory, held until the descriptor is closed. It ends with its process; but one
-/// that is frozen holds it, so the wait has an end.
+/// The lock of a directory, held until the descriptor is closed. The lock ends with its process,
+/// but a frozen process keeps it, so the wait has a time limit.
 Result<FileDescriptor> lock_directory(const std::string& directory) {
   constexpr int kTries = 300;
   constexpr int kPauseMilliseconds = 100;
@@ -81,7 +81,7 @@ ListedCheckpoint look_at(const std::string& directory, std::uint64_t step) {
   return listed;
 }
 
-/// Newest first, and before what is none.
+/// Orders committed checkpoints newest first, and before all others.
 bool is_before(const ListedCheckpoint& a, const ListedCheckpoint& b) {
   const auto key = [](const ListedCheckpoint& listed) {
     return std::tuple(listed.state == ListedCheckpoint::State::kCommitted, listed.manifest.id.by,
@@ -90,7 +90,8 @@ bool is_before(const ListedCheckpoint& a, const ListedCheckpoint& b) {
   return key(a) > key(b);
 }
 
-/// The fence, or what the manifests say when there is no such file; no job: nobody was here.
+/// Reads the fence, or derives it from the manifests when there is no such file. An empty job means
+/// that the directory was never used.
 Result<FenceFile> read_fence(const std::string& directory) {
   RealStorage storage;
   const std::string path = fence_path(directory);
@@ -111,7 +112,7 @@ Result<FenceFile> read_fence(const std::string& directory) {
   return fence;
 }
 
-/// Lets `id` through and nothing older from then on. Precondition: the lock is held.
+/// Accepts `id`, and nothing older from then on. Precondition: the lock is held.
 Status pass_fence(const std::string& directory, const CheckpointId& id) {
   Result<FenceFile> fence = read_fence(directory);
   if (!fence) return forward_error(fence);
@@ -131,7 +132,7 @@ Status pass_fence(const std::string& directory, const CheckpointId& id) {
   return {};
 }
 
-/// Nobody as new as `id` committed its step.
+/// Checks that no incarnation as new as that of `id` has committed its step.
 Status check_uncommitted(const std::string& directory, const CheckpointId& id) {
   const ListedCheckpoint found = look_at(directory, id.step);
   if (found.state != ListedCheckpoint::State::kCommitted || found.manifest.id.by < id.by) return {};
@@ -154,7 +155,7 @@ Status check_shards_are_there(const std::string& directory, const Manifest& mani
 
 // --- Retention ----------------------------------------------------------------------------------
 
-/// Whose a shard is, by its name.
+/// Returns the incarnation that wrote a shard, from its name.
 std::optional<Incarnation> writer_of(const std::string& name) {
   const std::size_t attempt = name.find(".a");
   const std::size_t epoch = name.find(".e");
@@ -168,7 +169,8 @@ std::optional<Incarnation> writer_of(const std::string& name) {
   return read ? std::optional(by) : std::nullopt;
 }
 
-/// Removes all of a step; the manifest first, so that no crash leaves one without its shards.
+/// Removes a step with all its files; the manifest first, so that no crash leaves a manifest
+/// without its shards.
 Status remove_step(const std::string& directory) {
   RealStorage storage;
   const StorageStatus manifest = storage.remove(fmt::format("{}/{}", directory, kManifestName));
@@ -181,7 +183,7 @@ Status remove_step(const std::string& directory) {
   return environment_error(fmt::format("{}: cannot remove: {}", directory, failed.message()));
 }
 
-/// Whether a shard of this name and step can be part of no checkpoint that is still to come.
+/// Decides whether a shard of a name and step can no longer become part of a checkpoint.
 struct Past {
   Incarnation fence;
   CheckpointId newest;  ///< committed
@@ -192,7 +194,7 @@ struct Past {
   }
 };
 
-/// Of a step that is no checkpoint: removes it if nobody can still be at work in it.
+/// Removes a step that is not a checkpoint, if no incarnation can still be writing to it.
 Status remove_remains(const std::string& directory, const ListedCheckpoint& listed,
                       const Past& past) {
   RealStorage storage;
@@ -200,12 +202,12 @@ Status remove_remains(const std::string& directory, const ListedCheckpoint& list
   if (!names) return forward_error(names);
   std::erase(*names, kManifestName);
   const auto is_past = [&](const std::string& name) { return past.has(name, listed.step); };
-  // An empty one may have been made just now.
+  // An empty directory may have been created just now.
   if (names->empty() || !std::ranges::all_of(*names, is_past)) return {};
   return remove_step(directory);
 }
 
-/// Of a checkpoint that is kept: removes the shards it does not name and nobody will.
+/// Removes from a kept checkpoint the shards that neither its manifest nor a later one can name.
 Status remove_strangers(const std::string& directory, const ListedCheckpoint& listed,
                         const Past& past) {
   RealStorage storage;

@@ -17,7 +17,8 @@ using State = ListedCheckpoint::State;
 
 CheckpointId id_of(std::uint64_t step, Incarnation by = {1, 0}) { return {"llama", by, step}; }
 
-/// "30 a2e0" for each that is committed, newest first; "30 none", "30 bad".
+/// Lists a directory: "30 a2e0" for each committed checkpoint, newest first; "30 none", "30 bad"
+/// for the others.
 std::vector<std::string> listed_in(const std::string& directory) {
   std::vector<std::string> shown;
   for (const ListedCheckpoint& listed : must_have(list_checkpoints(directory))) {
@@ -97,7 +98,7 @@ TEST_F(CheckpointDirectoryTest, OnlyTheNewestIncarnationOfOneJobCommits) {
   state.commit(directory_, id_of(30, {1, 1}));
   EXPECT_EQ(listed_in(directory_), (Names{"30 a1e1", "20 a1e0"}));
 
-  // A later attempt that began again earlier is the newest nonetheless, and writes a step anew.
+  // A later attempt that restarted at an earlier step is still the newest, and may rewrite a step.
   state.commit(directory_, id_of(20, {2, 0}));
   EXPECT_EQ(listed_in(directory_), (Names{"20 a2e0", "30 a1e1"}));
   EXPECT_EQ(must_have(newest_incarnation(directory_)), (Incarnation{2, 0}));
@@ -112,7 +113,7 @@ TEST_F(CheckpointDirectoryTest, OnlyTheNewestIncarnationOfOneJobCommits) {
   other.id.job = "other";
   EXPECT_FALSE(commit_checkpoint(directory_, other));
 
-  // The manifests tell what the fence does not.
+  // Without a fence file, the manifests give the newest incarnation.
   std::filesystem::remove(directory_ + "/fence.json");
   EXPECT_FALSE(commit_checkpoint(directory_, late));
 }
@@ -168,7 +169,7 @@ TEST_F(CheckpointDirectoryTest, AKillBetweenShardsAndManifestLeavesTheCheckpoint
   EXPECT_EQ(listed_in(directory_), (Names{"10 a1e0", "20 none"}));
   EXPECT_EQ(must_have(open_newest_good(directory_)).reader->manifest().id.step, 10u);
 
-  // Its shards stay while their writer may still be there, and go when it cannot be.
+  // Its shards stay while their writer may still be running, and are removed when it cannot be.
   must_do(prune_checkpoints(directory_, {}));
   EXPECT_EQ(listed_in(directory_), (Names{"10 a1e0", "20 none"}));
   must_do(claim_checkpoints(directory_, id_of(0, {2, 0})));
@@ -212,8 +213,8 @@ TEST_F(CheckpointDirectoryTest, TheNewestAndEveryKthAreKeptAndNothingElse) {
   must_do(claim_checkpoints(directory_, id_of(0)));
   must_do(prune_checkpoints(directory_, {}));
   for (std::uint64_t step = 10; step <= 80; step += 10) state.commit(directory_, id_of(step));
-  SavedState::write(directory_, id_of(35), {state.whole()});  // given up long ago
-  SavedState::write(directory_, id_of(90), {state.whole()});  // under way
+  SavedState::write(directory_, id_of(35), {state.whole()});  // abandoned long ago
+  SavedState::write(directory_, id_of(90), {state.whole()});  // still being written
   std::filesystem::create_directory(directory_ + "/step-000000091");
   std::filesystem::create_directory(directory_ + "/notes");
   must_do(prune_checkpoints(directory_, {.newest = 2, .every = 30}));
@@ -222,7 +223,7 @@ TEST_F(CheckpointDirectoryTest, TheNewestAndEveryKthAreKeptAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(directory_ + "/notes"));
   EXPECT_EQ(must_have(open_newest_good(directory_)).reader->manifest().id.step, 80u);
 
-  // The shards that a newer life replaced go as well.
+  // Shards that a newer incarnation replaced are removed, too.
   state.commit(directory_, id_of(80, {3, 0}));
   must_do(prune_checkpoints(directory_, {.newest = 1}));
   EXPECT_EQ(listed_in(directory_), (Names{"80 a3e0", "91 none"}));

@@ -1,10 +1,10 @@
-// runtime/checkpoint/checkpoint_reader.hpp - any range of any tensor of a checkpoint, whoever saved
-// it in whatever pieces.
+// runtime/checkpoint/checkpoint_reader.hpp - reads any range of any tensor of a checkpoint,
+// whichever ranks saved it and in whatever pieces.
 //
-// Another world size or layout is nothing but other ranges. What is given has been checked against
-// its checksum. Made by each rank for itself, used by one thread; moves. Holds an open file and a
-// block of 1 MiB for each shard that was asked. Cost: the blocks that hold the range, read once
-// when ranges are asked for in the order of the pieces.
+// Restoring under another world size or layout only means reading other ranges. All data returned
+// has been checked against its checksum. Each rank makes its own reader; used by one thread;
+// movable. Holds an open file and a block of 1 MiB for each shard that was read. Cost: the blocks
+// that hold the range, each read once when ranges are read in the order of the pieces.
 #pragma once
 
 #include <optional>
@@ -18,21 +18,22 @@ namespace orrery {
 
 class CheckpointReader {
  public:
-  /// A committed checkpoint of `directory`. Error: as of manifest_text(). Opens no shard yet.
+  /// Opens a committed checkpoint of `directory`. Errors: those of manifest_text(). Opens no shard
+  /// yet.
   [[nodiscard]] static Result<CheckpointReader> open(const std::string& directory,
                                                      Manifest manifest);
 
   [[nodiscard]] const Manifest& manifest() const { return manifest_; }
-  /// By name.
+  /// All tensors, sorted by name.
   [[nodiscard]] const std::vector<PlacedTensor>& tensors() const { return tensors_; }
 
-  /// The elements of `range`, little endian, into `out`, which has just their bytes. Errors: a
-  /// tensor that is not there (with the nearest), of another type, a range beyond its end; a shard
-  /// that is not what was written, with file, place and tensor.
+  /// Reads the elements of `range`, little endian, into `out`, which has exactly their size.
+  /// Errors: a missing tensor (the nearest name is given), another type, a range beyond its end; a
+  /// shard that differs from what was written, with file, place and tensor.
   [[nodiscard]] Status read(const TensorRange& range, std::span<std::byte> out);
 
-  /// Reads and checks the whole of one of manifest().shards. Ranks may share the shards out among
-  /// themselves to check all.
+  /// Reads and checks the whole of one of manifest().shards. Ranks may divide the shards among
+  /// themselves to check all of them.
   [[nodiscard]] Status verify(std::size_t shard);
 
  private:
@@ -43,12 +44,12 @@ class CheckpointReader {
   std::string step_directory_;
   Manifest manifest_;
   std::vector<PlacedTensor> tensors_;
-  std::vector<std::optional<ShardReader>> shards_;  ///< those that were asked
+  std::vector<std::optional<ShardReader>> shards_;  ///< opened on first use
 };
 
 struct FoundCheckpoint {
-  std::optional<CheckpointReader> reader;  ///< none: there is no good one
-  std::vector<std::string> passed_over;    ///< why newer ones are no good
+  std::optional<CheckpointReader> reader;  ///< empty: there is no good one
+  std::vector<std::string> passed_over;    ///< why newer ones were rejected
 };
 
 /// The newest checkpoint of which every byte is as it was written. Error: the directory cannot be

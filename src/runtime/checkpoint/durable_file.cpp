@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-// A call that a signal may interrupt, until it is not.
+// Repeats a system call until no signal interrupts it.
 template <class Call>
 auto retried(const Call& call) {
   auto result = call();
@@ -23,7 +23,7 @@ auto retried(const Call& call) {
   return result;
 }
 
-// What a file system or a sandbox answers that knows the call but not this way of it.
+// Whether a file system or a sandbox refuses this use of a call that it knows.
 bool is_refusal(int cause) {
   return cause == EINVAL || cause == EOPNOTSUPP || cause == ENOSYS || cause == EPERM ||
          cause == EACCES;
@@ -74,8 +74,8 @@ void DurableFile::start_ring() {
   auto ring = std::make_unique<io_uring>();
   if (::io_uring_queue_init(kDepth, ring.get(), 0) != 0) return;
   ring_.reset(ring.release());
-  // Only with a ring: blocks one by one past the cache would be slower than through it. And not
-  // when the file is made, where a file system without O_DIRECT makes it before it refuses.
+  // O_DIRECT only with a ring: single blocks past the cache would be slower than through it. It is
+  // not set in open(), because a file system without O_DIRECT creates the file before it refuses.
   if (::fcntl(fd_.get(), F_SETFL, O_DIRECT) == 0) method_ = WriteMethod::kDirect;
 }
 
@@ -133,7 +133,7 @@ Status DurableFile::await_one() {
   if (result < 0 && !is_refusal(-result)) return failed_to("write", -result);
   const auto written = static_cast<std::size_t>(std::max(result, 0));
   if (written == done.block.size()) return {};
-  // Short, or not this way: what is left of it goes the way that every file takes.
+  // A short or refused write: the rest of the block goes through the page cache.
   if (Status given_up = give_up_direct(); !given_up) return given_up;
   return write_plainly(done.offset + written, done.block.substr(written));
 }

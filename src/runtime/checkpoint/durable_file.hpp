@@ -3,9 +3,9 @@
 //
 // Blocks go out by io_uring with O_DIRECT, four at a time, from the caller's memory; where the
 // system refuses either (a file system without O_DIRECT, a sandbox without io_uring), by ordinary
-// writes, and method() says so. Its room is taken first, so a full disk is known before a byte is
-// written. One thread at a time. A file that is not finished is removed. Cost beside the disk's: a
-// system call a block.
+// writes, and method() says so. The space is allocated first, so a full disk is noticed before a
+// byte is written. One thread at a time. A file that is not finished is removed. Cost beside the
+// disk's: one system call per block.
 #pragma once
 
 #include <array>
@@ -36,23 +36,23 @@ class DurableFile {
     WriteMethod method = WriteMethod::kDirect;  ///< the best to try
   };
 
-  /// Errors name the path and the system's reason: it exists, the disk is full.
+  /// Errors name the path and the system's reason: the file exists, the disk is full.
   [[nodiscard]] static Result<DurableFile> create(Options options);
 
   DurableFile(DurableFile&& other) noexcept;
   DurableFile& operator=(DurableFile&&) = delete;
   ~DurableFile();
 
-  /// Sends a block on its way, after waiting for one of four to end. The block stays as it is until
-  /// finish() returns. Precondition: offset, size and address are multiples of
+  /// Starts to write a block, after waiting for a free one of the kDepth places. The block must not
+  /// change until finish() returns. Precondition: offset, size and address are multiples of
   /// PrefaultedMemory::kAlignment, and it lies within the file. After an error only the destructor
   /// may be called.
   [[nodiscard]] Status write(std::uint64_t offset, std::string_view block);
 
-  /// Returns when the file and its name would outlive the loss of power.
+  /// Returns when the file and its name would survive a loss of power.
   [[nodiscard]] Status finish();
 
-  /// How its bytes went, as far as is known: certain after finish().
+  /// The method used so far; it is final after finish().
   [[nodiscard]] WriteMethod method() const { return method_; }
 
  private:
@@ -66,14 +66,14 @@ class DurableFile {
 
   DurableFile(std::string path, FileDescriptor fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   void start_ring();
-  /// From here on through the page cache.
+  /// Writes through the page cache from here on.
   [[nodiscard]] Status give_up_direct();
   [[nodiscard]] Status take_room(std::uint64_t bytes) const;
   [[nodiscard]] Status await_one();
   [[nodiscard]] Status write_plainly(std::uint64_t offset, std::string_view block);
   [[nodiscard]] tl::unexpected<Error> failed_to(std::string_view what, int cause) const;
 
-  std::string path_;  ///< empty once nothing is to be removed
+  std::string path_;  ///< empty once the file is finished, so that it is not removed
   FileDescriptor fd_;
   std::unique_ptr<io_uring, RingEnd> ring_;  ///< none: plain writes
   std::array<Flight, kDepth> flights_;

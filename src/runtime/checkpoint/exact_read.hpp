@@ -1,4 +1,4 @@
-// runtime/checkpoint/exact_read.hpp - all the bytes asked for from a file, or why not.
+// runtime/checkpoint/exact_read.hpp - reads exactly the bytes asked for, or returns an error.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct FilePlace {
   std::uint64_t offset = 0;
 };
 
-/// Fills `out` from `place` of an open file. Error: the file ends before, or the system cannot
-/// read.
+/// Fills `out` from `place` of an open file. Error: the file ends earlier, or the system cannot
+/// read it.
 [[nodiscard]] Status read_exactly(const FileDescriptor& fd, const FilePlace& place,
                                   std::span<char> out);
 

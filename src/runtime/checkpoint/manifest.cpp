@@ -40,7 +40,7 @@ void describe(Visitor& visitor, Self& body) {
   visitor.elsewhere("extra");
 }
 
-/// Names a file of the directory of the manifest and no other.
+/// Whether a name can only be a file in the directory of the manifest.
 bool is_plain_name(std::string_view name) {
   return !name.empty() && name.front() != '.' && name.find('/') == std::string_view::npos &&
          first_invalid_utf8(name) == std::string_view::npos;
@@ -57,7 +57,7 @@ Status check_names(const Manifest& manifest) {
   return {};
 }
 
-/// The parts of one tensor, sorted, cover it once.
+/// Checks that the sorted parts of a tensor cover it exactly once.
 Status check_cover(const PlacedTensor& tensor) {
   std::uint64_t covered = 0;
   for (const TensorPart& part : tensor.parts) {
@@ -114,7 +114,7 @@ Result<std::vector<PlacedTensor>> placed_tensors(const Manifest& manifest) {
 Result<std::string> manifest_text(const Manifest& manifest) {
   if (Status good = check_names(manifest); !good) return forward_error(good);
   if (auto tensors = placed_tensors(manifest); !tensors) return forward_error(tensors);
-  // Also refuses what Document would: nesting without end, what is no text.
+  // Also refuses what Document would refuse: unlimited nesting, invalid text.
   Result<Document> readable = Document::parse(manifest.extra, "extra");
   if (!readable) return forward_error(readable);
   Json extra = Json::parse(manifest.extra, nullptr, /*allow_exceptions=*/false);

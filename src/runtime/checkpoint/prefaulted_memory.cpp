@@ -24,7 +24,7 @@ Status PrefaultedMemory::reserve(std::size_t bytes) {
   PrefaultedMemory grown;
   grown.begin_ = static_cast<char*>(found);
   grown.size_ = size;
-  // Only advice: where there are no huge pages, small ones do.
+  // This is only advice: without huge pages, small ones are used.
   static_cast<void>(::madvise(found, size, MADV_HUGEPAGE));
   std::memset(found, 0, size);
   *this = std::move(grown);

@@ -1,8 +1,8 @@
-// runtime/checkpoint/prefaulted_memory.hpp - memory whose pages are there already, for O_DIRECT and
-// for copies that must not wait for the kernel.
+// runtime/checkpoint/prefaulted_memory.hpp - memory whose pages are already mapped, for O_DIRECT
+// and for copies that must not wait for the kernel.
 //
-// Page-aligned, anonymous, in huge pages where the system has them. Grows only; what it held is
-// lost then. Moves, does not copy. Cost of growing: about 0.2 s a GiB, once.
+// Page-aligned, anonymous, in huge pages where the system has them. Only grows, and loses its
+// contents when it does. Movable, not copyable. Cost of growing: about 0.2 s per GiB, once.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class PrefaultedMemory {
   }
   ~PrefaultedMemory();
 
-  /// Has at least `bytes`, zeros where it is new. Error: the system has no such memory.
+  /// Makes sure of at least `bytes`; new memory is zero. Error: the system has not enough memory.
   [[nodiscard]] Status reserve(std::size_t bytes);
 
   [[nodiscard]] char* data() { return begin_; }
@@ -38,7 +38,7 @@ class PrefaultedMemory {
   std::size_t size_ = 0;
 };
 
-/// `bytes` rounded up to a multiple of the alignment.
+/// Returns `bytes` rounded up to a multiple of the alignment.
 [[nodiscard]] constexpr std::uint64_t aligned_bytes(std::uint64_t bytes) {
   constexpr std::uint64_t kAlignment = PrefaultedMemory::kAlignment;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;

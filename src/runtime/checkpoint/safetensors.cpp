@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::string_view kMetadata = "__metadata__";
 
-/// A tensor as the header has it.
+/// A tensor as described in the header.
 struct HeaderEntry {
   ElementType dtype = ElementType::kF32;
   std::vector<std::uint64_t> shape;
@@ -34,7 +34,7 @@ void describe(Visitor& visitor, Self& entry) {
   visitor.required("data_offsets", entry.data_offsets);
 }
 
-/// An entry and what a later message about it needs.
+/// An entry, and what a later message about it needs.
 struct PlacedEntry {
   SafetensorsEntry entry;
   std::uint64_t end = 0;
@@ -64,7 +64,7 @@ Result<PlacedEntry> read_entry(const DocumentNode::Entry& node) {
                      where};
 }
 
-/// The data of the entries follow each other and fill `data_bytes`.
+/// Checks that the data of the entries follow each other and fill `data_bytes`.
 Status check_places(const std::vector<PlacedEntry>& placed, std::uint64_t data_bytes,
                     const std::string& file) {
   std::uint64_t end = 0;
@@ -83,11 +83,11 @@ Status check_places(const std::vector<PlacedEntry>& placed, std::uint64_t data_b
                                          end, data_bytes));
 }
 
-/// A new file that becomes `path` when it is whole.
+/// A new file that is renamed to `path` when it is complete.
 class Replacement {
  public:
   explicit Replacement(std::string path) : path_(std::move(path)), partial_(path_ + ".partial") {
-    // Of an export that was killed.
+    // A killed export may have left this file.
     static_cast<void>(storage_.remove(partial_));
   }
   Replacement(const Replacement&) = delete;
@@ -114,7 +114,7 @@ class Replacement {
   RealStorage storage_;
   std::string path_;
   std::string partial_;
-  std::unique_ptr<File> file_;  ///< none: nothing to remove
+  std::unique_ptr<File> file_;  ///< nullptr: nothing to remove
 };
 
 Status append_tensor(CheckpointReader& reader, const TensorInfo& info, Replacement& file) {
@@ -173,7 +173,7 @@ SafetensorsHeader safetensors_header(
     json[tensor.name] = to_json(HeaderEntry{tensor.type, tensor.shape, {begin, header.data_bytes}});
   }
   std::string text = json.dump();
-  // So that the data are aligned.
+  // Aligns the data.
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
   header.bytes.resize(kLengthBytes);
   store_little_endian<std::uint64_t>(text.size(), header.bytes.data());

@@ -1,10 +1,10 @@
-// runtime/checkpoint/safetensors.hpp - tensors in the format of huggingface/safetensors, in and
-// out.
+// runtime/checkpoint/safetensors.hpp - reads and writes tensors in the format of
+// huggingface/safetensors.
 //
 // A file is 8 bytes with the length of the header (little endian), the header (JSON: name -> dtype,
-// shape, data_offsets) and the data, without hole or overlap; formats of github.com/huggingface/
-// safetensors, "Format". SafetensorsFile is made for one file and used by one thread. Its data has
-// no checksum. Headers of more than Document::kSizeMax bytes are refused.
+// shape, data_offsets) and the data, without hole or overlap; see
+// github.com/huggingface/safetensors, "Format". SafetensorsFile is made for one file and used by
+// one thread. Its data has no checksum. Headers of more than Document::kSizeMax bytes are refused.
 #pragma once
 
 #include <span>
@@ -19,17 +19,18 @@ namespace orrery {
 
 struct SafetensorsEntry {
   TensorInfo info;
-  std::uint64_t begin = 0;  ///< byte of the data
+  std::uint64_t begin = 0;  ///< byte offset into the data
 };
 
-/// Reads the header of `data_bytes` of data. Errors: file, line and column; what was expected. The
-/// entries are in the order of their data. O(bytes log bytes).
+/// Parses the header of a file with `data_bytes` of data. Errors name file, line and column, and
+/// what was expected. The entries are in the order of their data. O(bytes log bytes).
 [[nodiscard]] Result<std::vector<SafetensorsEntry>> parse_safetensors_header(
     std::string_view header, std::uint64_t data_bytes, const std::string& file);
 
-/// The header for tensors whose data follow each other in this order, and the bytes of the data.
+/// The header of a file whose tensors follow each other in a given order, and the size of their
+/// data.
 struct SafetensorsHeader {
-  std::string bytes;  ///< with its length in front
+  std::string bytes;  ///< the length, then the header
   std::uint64_t data_bytes = 0;
 };
 [[nodiscard]] SafetensorsHeader safetensors_header(
@@ -42,7 +43,7 @@ class SafetensorsFile {
 
   [[nodiscard]] const std::vector<SafetensorsEntry>& tensors() const { return entries_; }
 
-  /// As CheckpointReader::read.
+  /// Reads the elements of `range` into `out`, as CheckpointReader::read does.
   [[nodiscard]] Status read(const TensorRange& range, std::span<std::byte> out);
 
  private:
@@ -55,8 +56,9 @@ class SafetensorsFile {
   std::vector<SafetensorsEntry> entries_;
 };
 
-/// Writes all tensors of a checkpoint, whole and by name, with its job and step as metadata.
-/// Replaces `path` in one step. Errors: of the reader, of the disk; `path` is as before then.
+/// Writes all tensors of a checkpoint, whole and sorted by name, with its job and step as metadata.
+/// Replaces `path` atomically. Errors: those of the reader and of the disk; `path` is unchanged
+/// then.
 [[nodiscard]] Status export_safetensors(CheckpointReader& reader, const std::string& path);
 
 }  // namespace orrery

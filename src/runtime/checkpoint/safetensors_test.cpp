@@ -16,7 +16,7 @@ TEST_F(SafetensorsTest, ACheckpointGoesOutAndComesInTheSame) {
   CheckpointReader reader = must_have(CheckpointReader::open(directory_, manifest));
   const std::string path = directory_ + "/model.safetensors";
   must_do(export_safetensors(reader, path));
-  must_do(export_safetensors(reader, path));  // in the place of the first
+  must_do(export_safetensors(reader, path));  // replaces the first file
   EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
   EXPECT_EQ(load_little_endian<std::uint64_t>(bytes_of_file(path).data()) % 8, 0u);
 

@@ -1,6 +1,5 @@
-// runtime/checkpoint/saved_state_test.hpp - what the tests of checkpoints share: a directory that
-// is gone at the end, and a small state of known values that is saved in pieces and looked at
-// again.
+// runtime/checkpoint/saved_state_test.hpp - shared by the tests of checkpoints: a temporary
+// directory, and a small state of known values that is saved in pieces and read again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +30,7 @@ class CheckpointTest : public ::testing::Test {
   std::string directory_;
 };
 
-/// The value; an error ends the test with its text.
+/// Returns the value; an error ends the test with its text.
 template <class T>
 T must_have(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().text());
@@ -82,7 +81,7 @@ class SavedState {
             std::as_bytes(all.subspan(begin * width, (end - begin) * width))};
   }
 
-  /// Everything, for a world of one.
+  /// Returns all tensors whole, for a world of one.
   [[nodiscard]] std::vector<PieceView> whole() const {
     std::vector<PieceView> pieces;
     pieces.reserve(tensors_.size());
@@ -90,7 +89,7 @@ class SavedState {
     return pieces;
   }
 
-  /// Each tensor cut at random into a few pieces, each given to a random rank.
+  /// Cuts each tensor at random into a few pieces, and gives each piece to a random rank.
   [[nodiscard]] std::vector<std::vector<PieceView>> cut(std::uint32_t world, Rng& random) const {
     std::vector<std::vector<PieceView>> ranks(world);
     for (const Tensor& tensor : tensors_) {
@@ -104,8 +103,7 @@ class SavedState {
     return ranks;
   }
 
-  /// Writes the shards of a checkpoint, in the place of those it had, and says what its manifest
-  /// has to say.
+  /// Writes the shards of a checkpoint, replacing earlier ones, and returns the manifest for them.
   static Manifest write(const std::string& directory, const CheckpointId& id,
                         const std::vector<std::vector<PieceView>>& ranks) {
     const auto world = static_cast<std::uint32_t>(ranks.size());
@@ -122,7 +120,7 @@ class SavedState {
     return manifest;
   }
 
-  /// A checkpoint of a world of one.
+  /// Commits a checkpoint of a world of one.
   void commit(const std::string& directory, const CheckpointId& id) const {
     must_do(commit_checkpoint(directory, write(directory, id, {whole()})));
   }

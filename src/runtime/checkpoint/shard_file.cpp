@@ -23,7 +23,7 @@ Result<WrittenShard> write_shard(const std::string& directory, const SnapshotBuf
   Result<DurableFile> file =
       DurableFile::create({.path = directory + "/" + name, .bytes = bytes, .method = method});
   if (!file) return forward_error(file);
-  // While one block is summed, those before it are on their way to the disk.
+  // While the checksum of one block is computed, earlier blocks are being written.
   for (std::uint64_t block = 0; block < blocks_of(payload.size()); ++block) {
     const std::uint64_t begin = block * kShardBlockBytes;
     const std::string_view part = payload.substr(begin, kShardBlockBytes);

@@ -1,8 +1,8 @@
-// runtime/checkpoint/shard_file.hpp - shards on disk: written whole and durable, read in part and
-// checked.
+// runtime/checkpoint/shard_file.hpp - shards on disk: written as a whole and durably, read in parts
+// and checked.
 //
-// ShardReader is made for one file, holds one block of it, and is used by one thread; what it gives
-// has been checked against the checksums of the header. Cost: reading whole blocks of 1 MiB.
+// A ShardReader belongs to one file, holds one block of it, and is used by one thread; all data it
+// returns has been checked against the checksums of the header. Cost: reads whole blocks of 1 MiB.
 #pragma once
 
 #include <span>
@@ -15,11 +15,11 @@
 
 namespace orrery {
 
-/// What a manifest has of a shard.
+/// What a manifest stores about a shard.
 struct ShardRecord {
-  std::string file;  ///< its name in the directory of the manifest
+  std::string file;  ///< file name in the directory of the manifest
   std::uint64_t bytes = 0;
-  std::string checksum;  ///< of its header, as checksum_text() writes it
+  std::string checksum;  ///< checksum of its header, as checksum_text() writes it
   std::vector<TensorPiece> pieces;
 
   friend bool operator==(const ShardRecord&, const ShardRecord&) = default;
@@ -30,9 +30,9 @@ struct WrittenShard {
   WriteMethod method = WriteMethod::kDirect;
 };
 
-/// Writes a snapshot as DIRECTORY/<name of the shard>; durable when it returns. After an error
-/// there is no more than before; a shard that exists is one, for none is ever written over.
-/// `method` is the best to try.
+/// Writes a snapshot as DIRECTORY/<name of the shard>; the file is durable when the function
+/// returns. After an error nothing new is left. An existing shard is an error, because shards are
+/// never overwritten. `method` is the best method to try.
 [[nodiscard]] Result<WrittenShard> write_shard(const std::string& directory,
                                                const SnapshotBuffer& snapshot,
                                                WriteMethod method = WriteMethod::kDirect);
@@ -44,11 +44,11 @@ class ShardReader {
 
   [[nodiscard]] const ShardIndex& index() const { return index_; }
 
-  /// The bytes of the payload from `offset`. Precondition: they lie within it. Error: names the
-  /// file, where in it, and a tensor that is hurt.
+  /// Reads the bytes of the payload from `offset` on. Precondition: they lie within it. Errors name
+  /// the file, the place in it, and a damaged tensor.
   [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> out);
 
-  /// Reads and checks everything.
+  /// Reads and checks the whole shard.
   [[nodiscard]] Status verify();
 
  private:
@@ -59,7 +59,7 @@ class ShardReader {
   std::string path_;
   FileDescriptor fd_;
   ShardIndex index_;
-  std::string held_;  ///< the block read last in part; pieces are small beside blocks
+  std::string held_;  ///< the last block read in part; pieces are smaller than blocks
   std::uint64_t held_block_ = 0;
 };
 

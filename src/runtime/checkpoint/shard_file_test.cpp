@@ -19,7 +19,7 @@ namespace {
 
 const ShardName kName{{"llama", {2, 1}, 40}, 1, 4};
 
-// While it lives, no file of this process grows beyond `bytes`: a disk that is full.
+// Simulates a full disk: while it lives, no file of this process can grow beyond `bytes`.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) : signal_before_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -39,7 +39,7 @@ class FullDisk {
   void (*signal_before_)(int);
 };
 
-/// More than a block, so that reading crosses one.
+/// Returns more than a block, so that reads cross a block boundary.
 std::string large_bytes() {
   std::string bytes((std::size_t{5} << 18) + 12, '\0');
   for (std::size_t i = 0; i < bytes.size(); i += 8) bytes[i] = static_cast<char>(i >> 8);
@@ -51,7 +51,7 @@ PieceView view_of(const std::string& name, const std::string& bytes) {
           std::as_bytes(std::span(bytes))};
 }
 
-/// As a file has it.
+/// Returns the bytes of a shard as in its file.
 std::string sealed_bytes(const SnapshotBuffer& snapshot) {
   HeaderSeal header = must_have(seal(snapshot));
   return std::string(header.finish()) + std::string(snapshot.payload());
@@ -92,7 +92,7 @@ TEST_F(ShardTest, BothWaysOfWritingGiveTheSameFile) {
   }
 }
 
-/// From here on this process has no io_uring, as in many a sandbox.
+/// Denies io_uring to this process from here on, as many sandboxes do.
 void refuse_io_uring() {
   sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -138,7 +138,7 @@ TEST_F(ShardTest, ASnapshotIsOfTheMomentItWasTakenAndItsMemoryIsUsedAgain) {
   const std::string saved = bytes_of_file(file);
   EXPECT_NE(saved.find(before), std::string::npos);
 
-  // A rank that has nothing to save.
+  // A rank may have nothing to save.
   ShardName later = kName;
   later.id.step = 50;
   must_do(writer.begin(later, {}));
@@ -158,7 +158,7 @@ TEST_F(ShardTest, EveryFileThatEndsTooEarlyIsFound) {
     ASSERT_FALSE(opened) << end;
     EXPECT_TRUE(opened.error().text().starts_with(path())) << opened.error().text();
   }
-  // The torn write of a crash: as long as it should be, but the end never came.
+  // A write torn by a crash: the file has its full length, but its end was never written.
   std::filesystem::resize_file(path(), 4096 + 8192);
   std::filesystem::resize_file(path(), whole);
   ShardReader torn = must_have(ShardReader::open(path()));
@@ -198,7 +198,7 @@ TEST_F(ShardTest, ADamagedBlockIsNamedByPlaceAndElement) {
     file.put('!');
   }
   std::vector<std::byte> part(100);
-  must_do(reader.read(0, part));  // of a block that is well
+  must_do(reader.read(0, part));  // from an undamaged block
   const Status hurt = reader.read(kShardBlockBytes + 200'000, part);
   ASSERT_FALSE(hurt);
   EXPECT_EQ(hurt.error().text(),

@@ -69,7 +69,7 @@ Status check_header(const ShardHeader& header, std::uint64_t payload_bytes) {
   return {};
 }
 
-/// As a message says it: the first tensor with a byte in [begin, end).
+/// Returns the first tensor with a byte in [begin, end), worded for a message.
 std::string tensor_at(const ShardIndex& index, std::uint64_t begin, std::uint64_t end) {
   for (const TensorPiece& piece : index.header.pieces) {
     if (piece.offset >= end || piece.offset + piece.bytes() <= begin) continue;

@@ -1,5 +1,5 @@
-// runtime/checkpoint/shard_header.hpp - the begin of a shard file: what it holds, and how to tell
-// that it still does.
+// runtime/checkpoint/shard_header.hpp - the header of a shard file: what the shard holds, and
+// checksums to verify it.
 //
 // A shard is one writer's part of a checkpoint:
 //
@@ -13,10 +13,10 @@
 //   h-8  8 bytes   the checksum of all bytes before; h is a multiple of 4096
 //   h              payload: the pieces, each at a multiple of 64, zeros between
 //
-// Numbers are little endian. Every byte is under a checksum, and that of the header is under all of
-// them, so it names the content of the whole file. The checksums are the project's own, not CRC32C:
-// wider, the same code on every CPU, and block_checksum() outruns a loop of the CRC instruction.
-// Values. Cost: O(pieces + blocks).
+// Numbers are little endian. Every byte is covered by a checksum, and the checksum of the header
+// covers all others, so it identifies the content of the whole file. The checksums are the
+// project's own, not CRC32C: they are wider, use the same code on every CPU, and block_checksum()
+// is faster than a loop of the CRC instruction. Plain values. Cost: O(pieces + blocks).
 #pragma once
 
 #include <cstdint>
@@ -30,10 +30,10 @@
 
 namespace orrery {
 
-/// Bytes under one checksum.
+/// Bytes that one checksum covers.
 inline constexpr std::uint64_t kShardBlockBytes = std::uint64_t{1} << 20;
 
-/// What a shard holds. Invariant of what was read: the pieces lie within the payload.
+/// What a shard holds. Invariant of a header that was read: the pieces lie within the payload.
 struct ShardHeader {
   ShardName name;
   std::vector<TensorPiece> pieces;
@@ -41,10 +41,10 @@ struct ShardHeader {
   friend bool operator==(const ShardHeader&, const ShardHeader&) = default;
 };
 
-/// Gives each piece its offset, in order; returns the bytes of the payload.
+/// Sets the offset of each piece, in order; returns the bytes of the payload.
 std::uint64_t lay_out_payload(std::vector<TensorPiece>& pieces);
 
-/// Blocks of a payload; the last may be short.
+/// Number of blocks of a payload; the last may be short.
 [[nodiscard]] constexpr std::uint64_t blocks_of(std::uint64_t payload_bytes) {
   return (payload_bytes + kShardBlockBytes - 1) / kShardBlockBytes;
 }
@@ -56,11 +56,11 @@ class HeaderSeal {
   [[nodiscard]] static Result<HeaderSeal> begin(const ShardHeader& header,
                                                 std::uint64_t payload_bytes);
 
-  /// Bytes of the header in the file, from now on.
+  /// Bytes of the header in the file; fixed from begin() on.
   [[nodiscard]] std::uint64_t size() const { return memory_.size(); }
-  /// Notes the checksum of a block. Each must be noted once.
+  /// Records the checksum of a block. Must be called once for each block.
   void seal_block(std::uint64_t index, std::string_view block);
-  /// The header, once all blocks are sealed; page-aligned, alive as long as this.
+  /// Returns the header, once all blocks are sealed; page-aligned, valid as long as this object.
   [[nodiscard]] std::string_view finish();
   /// The checksum of the header. Precondition: finish() was called.
   [[nodiscard]] std::uint64_t checksum_of_all() const;
@@ -70,34 +70,34 @@ class HeaderSeal {
   std::uint64_t blocks_begin_ = 0;
 };
 
-/// A header as it was found in front of a payload.
+/// A header as read from the front of a shard.
 struct ShardIndex {
   ShardHeader header;
   std::uint64_t header_bytes = 0;
   std::uint64_t payload_bytes = 0;
   std::vector<std::uint64_t> block_checksums;
-  std::uint64_t checksum = 0;  ///< of the header, and by it of everything
+  std::uint64_t checksum = 0;  ///< checksum of the header, and so of the whole shard
 };
 
-/// What to read first: the preamble, which says how long the header is.
+/// Size of the preamble, which is read first and gives the length of the header.
 inline constexpr std::uint64_t kShardPreambleBytes = 24;
 
-/// Bytes of the header of a shard of `shard_bytes` in all. Errors: no shard, another version, not
-/// of this size; they name `file`.
+/// Returns the bytes of the header of a shard of `shard_bytes` in total. Errors: not a shard,
+/// another version, another size; they name `file`.
 [[nodiscard]] Result<std::uint64_t> shard_header_bytes(std::string_view preamble,
                                                        std::uint64_t shard_bytes,
                                                        const std::string& file);
 
-/// Reads the whole header, of exactly as many bytes as shard_header_bytes() said.
+/// Parses the whole header, of exactly as many bytes as shard_header_bytes() returned.
 [[nodiscard]] Result<ShardIndex> parse_shard_header(std::string_view bytes,
                                                     const std::string& file);
 
-/// Whether `bytes` are block `block` of the payload as it was written. Error: names the file, where
-/// in it, and the first tensor that is hurt.
+/// Checks that `bytes` are block `block` of the payload as it was written. The error names the
+/// file, the place in it, and the first damaged tensor.
 [[nodiscard]] Status check_block(const ShardIndex& index, std::uint64_t block,
                                  std::string_view bytes, const std::string& file);
 
-/// 16 hexadecimal digits.
+/// Returns the checksum as 16 hexadecimal digits.
 [[nodiscard]] std::string checksum_text(std::uint64_t checksum);
 
 }  // namespace orrery

@@ -33,7 +33,8 @@ Status SnapshotBuffer::take(const ShardName& name, std::span<const PieceView> pi
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const std::uint64_t begin = laid_out[i].offset;
     const std::span<const std::byte> from = pieces[i].bytes;
-    // What an earlier snapshot left between the pieces would be under the checksums.
+    // Clears remains of an earlier snapshot between the pieces, since the checksums cover these
+    // bytes.
     std::memset(memory_.data() + end, 0, begin - end);
     streaming_copy(memory_.data() + begin, from.data(), from.size());
     end = begin + from.size();

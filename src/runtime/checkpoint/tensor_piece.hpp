@@ -1,8 +1,8 @@
-// runtime/checkpoint/tensor_piece.hpp - a range of the elements of one named tensor, and which run
-// of which job saved it.
+// runtime/checkpoint/tensor_piece.hpp - a range of the elements of one named tensor, and which
+// incarnation of which job saved it.
 //
-// A job's state is a list of named tensors, each a flat vector of elements in row-major order, cut
-// over ranks at any element. Values, built by the trainer and by what reads files.
+// A job's state is a list of named tensors, each a flat vector of elements in row-major order,
+// divided among ranks at any element. Plain values, made by the trainer and by readers of files.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace orrery {
 
-/// Named as safetensors names them.
+/// Element types, with the names that safetensors uses.
 enum class ElementType : std::uint8_t { kF32, kBf16, kF16, kI32, kI64, kU64, kU8 };
 
 constexpr std::array<EnumWord<ElementType>, 7> enum_words(ElementType) {
@@ -32,32 +32,32 @@ constexpr std::array<EnumWord<ElementType>, 7> enum_words(ElementType) {
            {"U8", ElementType::kU8}}};
 }
 
-/// Bytes of one element.
+/// Returns the bytes of one element.
 [[nodiscard]] std::uint64_t bytes_of(ElementType type);
 
-/// The product of the dimensions, 1 of none; nothing where it is above 2^53.
+/// Returns the product of the dimensions, 1 if there are none; nothing if it exceeds 2^53.
 [[nodiscard]] std::optional<std::uint64_t> elements_of(const std::vector<std::uint64_t>& shape);
 
-/// Elements [begin, end) of a tensor, and where they lie.
+/// Elements [begin, end) of a tensor, and where they are stored.
 struct TensorPiece {
   std::string tensor;
   ElementType type = ElementType::kF32;
-  std::vector<std::uint64_t> shape;  ///< of the whole tensor
+  std::vector<std::uint64_t> shape;  ///< shape of the whole tensor
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
-  std::uint64_t offset = 0;  ///< bytes from the begin of the shard's payload
+  std::uint64_t offset = 0;  ///< bytes from the start of the shard's payload
 
   [[nodiscard]] std::uint64_t bytes() const { return (end - begin) * bytes_of(type); }
   friend bool operator==(const TensorPiece&, const TensorPiece&) = default;
 };
 
-/// A piece in memory. The bytes are borrowed; `piece.offset` means nothing here.
+/// A piece in memory. The bytes are borrowed; `piece.offset` is unused.
 struct PieceView {
   TensorPiece piece;
   std::span<const std::byte> bytes;
 };
 
-/// A whole tensor.
+/// The name, type and shape of a whole tensor.
 struct TensorInfo {
   std::string name;
   ElementType type = ElementType::kF32;
@@ -66,7 +66,7 @@ struct TensorInfo {
   friend bool operator==(const TensorInfo&, const TensorInfo&) = default;
 };
 
-/// Elements [begin, end) that somebody wants, of the type he takes them for.
+/// Elements [begin, end) that a caller asks for, with the type it expects.
 struct TensorRange {
   std::string_view tensor;
   ElementType type = ElementType::kF32;
@@ -74,21 +74,21 @@ struct TensorRange {
   std::uint64_t end = 0;
 };
 
-/// Why a tensor does not have a range: another type, an end beyond its own. `file` is where it
-/// lies.
+/// Checks that a tensor has a range. Errors: another type, an end beyond the tensor's. `file` is
+/// named in the message.
 [[nodiscard]] Status check_range(const TensorRange& range, const TensorInfo& tensor,
                                  const std::string& file);
 
-/// No tensor has the name of the range; says which of `names` is the nearest.
+/// Returns the error that no tensor has the name of the range; it gives the nearest of `names`.
 [[nodiscard]] tl::unexpected<Error> no_such_tensor(const TensorRange& range,
                                                    std::span<const std::string_view> names,
                                                    const std::string& file);
 
-/// Why a piece is none: no name, a name that is no text, a range outside its tensor.
+/// Checks a piece. Errors: no name, a name that is not valid text, a range outside its tensor.
 [[nodiscard]] Status check_piece(const TensorPiece& piece);
 
-/// One life of a job as its checkpoints see it: attempts count from 1 and grow within the job,
-/// epochs (memberships) within the attempt.
+/// One run of a job, as its checkpoints identify it: attempts count from 1 and grow within the job;
+/// epochs (memberships) grow within the attempt.
 struct Incarnation {
   std::uint32_t attempt = 0;
   std::uint32_t epoch = 0;
@@ -97,7 +97,7 @@ struct Incarnation {
   friend auto operator<=>(const Incarnation&, const Incarnation&) = default;
 };
 
-/// Who saved what: the state of `job` after `step` steps, as `by` had it.
+/// What was saved and by which incarnation: the state of `job` after `step` steps, as `by` had it.
 struct CheckpointId {
   std::string job;
   Incarnation by;
@@ -109,18 +109,19 @@ struct CheckpointId {
 /// One writer's part of a checkpoint.
 struct ShardName {
   CheckpointId id;
-  std::uint32_t rank = 0;  ///< of the writer, below `world`
+  std::uint32_t rank = 0;  ///< rank of the writer, below `world`
   std::uint32_t world = 1;
 
-  /// The name of its file, which no other writer, attempt or epoch has: "rank-3-of-8.a2.e0.shard".
+  /// Returns the name of its file, which no other writer, attempt or epoch uses:
+  /// "rank-3-of-8.a2.e0.shard".
   [[nodiscard]] std::string file() const;
   friend bool operator==(const ShardName&, const ShardName&) = default;
 };
 
-/// Why an id is none: a job without a name that is text.
+/// Checks an id. Error: the job has no name, or one that is not valid text.
 [[nodiscard]] Status check_id(const CheckpointId& id);
 
-/// Why a name is none: as of check_id(), or a rank beyond its world.
+/// Checks a shard name. Errors: those of check_id(), or a rank that is not below its world.
 [[nodiscard]] Status check_shard_name(const ShardName& name);
 
 template <class Visitor, SameStruct<TensorPiece> Self>
@@ -133,7 +134,7 @@ void describe(Visitor& visitor, Self& piece) {
   visitor.required("offset", piece.offset);
 }
 
-/// The fields of an id among those of what has it.
+/// Describes the fields of an id inline among those of the struct that contains it.
 template <class Visitor, SameStruct<CheckpointId> Self>
 void describe_id(Visitor& visitor, Self& id) {
   visitor.required("job", id.job);

@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kPartAlign = 64;
-/// Bytes that a rank may look at in one round, where two would be of fewer.
+/// The most bytes that a rank reads in a single round, although two rounds would read fewer.
 constexpr std::size_t kOneRound = 4 << 10;
 constexpr std::size_t kStreamed = 16 << 10;  ///< bytes from which a copy goes past the cache
 
@@ -23,7 +23,7 @@ std::span<Byte> part(std::span<Byte> all, std::size_t index, std::size_t parts) 
 void copy(std::span<const std::byte> from, std::span<std::byte> to) {
   ORRERY_ASSERT(from.size() == to.size(), "ranks agree on the sizes of what they exchange");
   if (from.empty() || from.data() == to.data()) return;
-  // The ranks that have just looked at `to` have it in their caches.
+  // The ranks that have just read `to` have it in their caches.
   const bool aligned = reinterpret_cast<std::uintptr_t>(to.data()) % 16 == 0;
   if (aligned && from.size() >= kStreamed) {
     streaming_copy(reinterpret_cast<char*>(to.data()), from.data(), from.size());
@@ -32,7 +32,7 @@ void copy(std::span<const std::byte> from, std::span<std::byte> to) {
   }
 }
 
-/// Whether leaves are a node of the tree below `root`.
+/// Whether `leaves` is a node of the tree below `root`.
 bool is_node(const LeafRange& leaves, LeafRange root) {
   while (root != leaves && root.size() > 1) {
     const std::uint32_t split = split_of(root);
@@ -129,7 +129,7 @@ std::vector<RankPart> CollectivePlan::even_parts(std::size_t bytes, std::size_t 
   return parts;
 }
 
-/// Each shows the others their parts of its elements, and sums its own.
+/// Each rank shows the others their parts of its elements, and sums its own part.
 Round CollectivePlan::sum_parts(const Team& team, const Elements& in_out,
                                 std::span<const LeafRange> nodes, std::span<const RankPart> parts) {
   const std::size_t ranks = team.members.size();
@@ -150,7 +150,7 @@ Round CollectivePlan::sum_parts(const Team& team, const Elements& in_out,
   return round;
 }
 
-/// Each shows the others all of its elements, and sums all.
+/// Each rank shows the others all of its elements, and sums all.
 Round CollectivePlan::sum_whole(const Team& team, const Elements& in_out,
                                 std::span<const LeafRange> nodes) {
   const std::size_t ranks = team.members.size();
@@ -169,7 +169,7 @@ Round CollectivePlan::sum_whole(const Team& team, const Elements& in_out,
   return round;
 }
 
-/// Each shows the others its own part, and copies theirs.
+/// Each rank shows the others its own part, and copies theirs.
 Round CollectivePlan::gather_parts(const Team& team, std::span<std::byte> in_out,
                                    std::span<const RankPart> parts) {
   const std::size_t ranks = team.members.size();
@@ -198,7 +198,7 @@ Rounds CollectivePlan::all_reduce_shards(const Elements& in_out,
   ORRERY_ASSERT(owned_by_rank.size() == size(), "each rank owns a node");
   Rounds rounds;
   if (size() == 1) return rounds;
-  // A sum over a machine's ranks that travels as bfloat16 would be rounded once more.
+  // A bfloat16 sum over a machine's ranks would be rounded once more when it is sent.
   std::vector<LeafRange> nodes;
   if (in_out.type != SumType::kBfloat16) nodes = machine_nodes(owned_by_rank);
   if (!nodes.empty()) {

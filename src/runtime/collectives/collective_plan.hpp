@@ -1,10 +1,10 @@
 // runtime/collectives/collective_plan.hpp - what each rank of a group shows and looks at, round by
 // round, in each collective operation.
 //
-// Built by a Communicator, immutable; pure functions of the ranks, the machines they are on and the
-// buffers. An OperationQueue carries the rounds out, at once or later. Invariant: two ranks that
-// plan the same operations in the same order plan the same parts between them, in the same order.
-// Cost: O(ranks) a round.
+// Built by a Communicator; immutable. All functions are pure functions of the ranks, their machines
+// and the buffers. An OperationQueue executes the rounds, at once or later. Invariant: two ranks
+// that plan the same operations in the same order plan the same parts between them, in the same
+// order. Cost: O(ranks) per round.
 #pragma once
 
 #include <optional>
@@ -25,13 +25,14 @@ struct Elements {
   explicit Elements(std::span<float> floats) : bytes(std::as_writable_bytes(floats)) {}
 };
 
-/// Bytes of a buffer that are one rank's. Best at cache lines, so that no two ranks write the same.
+/// Bytes of a buffer that belong to one rank. Best aligned to cache lines, so that no two ranks
+/// write to the same line.
 struct RankPart {
   std::size_t begin = 0;
   std::size_t size = 0;
 };
 
-/// A sum whose sources but `own` are what the others show.
+/// A sum whose sources, except source `own`, are what the other ranks show.
 struct RoundSum {
   SumType type = SumType::kFloat32;
   std::vector<NodeSum> sources;
@@ -39,39 +40,39 @@ struct RoundSum {
   std::span<std::byte> out;
 };
 
-/// Parts that are shown at once, and what becomes of those that others show: each is copied, or all
-/// are summed. Ranks are the exchange's.
+/// Parts that are shown at the same time, and what is done with the parts that others show: each is
+/// copied, or all are summed. Ranks are those of the exchange.
 struct Round {
   std::vector<ShownPart> shown;
   std::vector<std::uint32_t> from;
-  std::vector<std::span<std::byte>> into;  ///< where what each of `from` shows goes; or:
+  std::vector<std::span<std::byte>> into;  ///< destination for each of `from`, if there is no sum
   std::optional<RoundSum> sum;
-  std::span<const std::byte> own;  ///< copied too, to:
+  std::span<const std::byte> own;  ///< copied to own_to, too
   std::span<std::byte> own_to;
-  std::vector<std::byte> kept;  ///< a copy that is shown, while what it was made of is written
+  std::vector<std::byte> kept;  ///< a copy that is shown while its original is overwritten
 };
-/// Of one operation, which settles (PeerExchange) at the end of all. Invariants: two ranks show
-/// each other a part in two rounds at most; what a round writes is in nobody's view any more,
-/// because whoever had it in one has shown something since that this round, or one before, looks
-/// at.
+/// The rounds of one operation, which settles (PeerExchange) after the last. Invariants: two ranks
+/// show each other a part in at most two rounds; no peer still views the memory that a round
+/// writes, because each peer that viewed it has since shown a part that this round, or one before,
+/// looks at.
 using Rounds = std::vector<Round>;
 
-/// Does with the views of `round`, in the order of its `from`, what it says.
+/// Copies or sums the views of `round`, which are in the order of its `from`.
 void use_views(Round& round, std::span<const std::span<const std::byte>> views);
 
 class CollectivePlan {
  public:
-  /// `members`: ranks of the exchange, ascending, with its own among them.
+  /// `members` are ranks of the exchange, ascending, with the own rank among them.
   CollectivePlan(const PeerExchange& exchange, std::vector<std::uint32_t> members);
 
   [[nodiscard]] std::uint32_t rank() const { return all_.rank; }
   [[nodiscard]] std::uint32_t size() const {
     return static_cast<std::uint32_t>(all_.members.size());
   }
-  /// Of the exchange.
+  /// Returns the rank in the exchange of a rank of the group.
   [[nodiscard]] std::uint32_t member(std::uint32_t rank) const { return all_.members[rank]; }
 
-  /// The operations that Communicator has under these names.
+  /// The rounds of the operations of Communicator with these names.
   [[nodiscard]] Rounds barrier() const;
   [[nodiscard]] Rounds all_reduce(const Elements& in_out) const;
   [[nodiscard]] Rounds all_reduce_shards(const Elements& in_out,
@@ -93,7 +94,7 @@ class CollectivePlan {
   [[nodiscard]] Rounds receive(std::span<std::byte> bytes, std::uint32_t from) const;
 
  private:
-  /// Some ranks of the exchange, ascending, and which of them this one is.
+  /// Some ranks of the exchange, ascending, and the place of this rank among them.
   struct Team {
     std::vector<std::uint32_t> members;
     std::uint32_t rank = 0;
@@ -108,14 +109,14 @@ class CollectivePlan {
   [[nodiscard]] static Round sum_whole(const Team& team, const Elements& in_out,
                                        std::span<const LeafRange> nodes);
   void find_teams(const PeerExchange& exchange);
-  /// Of each machine in turn, the node of the tree that its ranks have together. Nothing: there are
-  /// no teams, or what some machine's ranks have is no node.
+  /// Returns for each machine the node of the tree that its ranks own together. Empty: there are no
+  /// teams, or the leaves of some machine's ranks are not a node.
   [[nodiscard]] std::vector<LeafRange> machine_nodes(
       std::span<const LeafRange> owned_by_rank) const;
 
   Team all_;
-  // Where the group's ranks are on several machines, as many on each, and those of one follow on
-  // those of another: ranks of this one, and ranks that have the same place on theirs.
+  // Set where the group's ranks are on several machines, equally many on each, with consecutive
+  // ranks on one machine: the ranks of this machine, and the ranks with the same place on theirs.
   Team machine_;
   Team column_;
   std::vector<LeafRange> a_leaf_a_rank_;

@@ -23,7 +23,7 @@ TEST(MachinesOf, WhereTheyAreNoSetsEachIsAlone) {
   EXPECT_EQ(machines_of(std::vector<std::uint64_t>{3, 2}), (Machines{0, 1})) << "only one way";
 }
 
-/// Ranks that share memory as machines say, and do nothing.
+/// An exchange that only knows which ranks share a machine, and does nothing.
 class Placed final : public PeerExchange {
  public:
   Placed(std::uint32_t rank, Machines machines) : rank_(rank), machines_(std::move(machines)) {}
@@ -51,7 +51,7 @@ class Placed final : public PeerExchange {
   Machines machines_;
 };
 
-/// Rounds, and bytes that leave a rank's machine, in an all-reduce of so many bytes.
+/// Rounds of an all-reduce, and the bytes that leave a rank's machine.
 struct Traffic {
   std::size_t rounds = 0;
   std::size_t outward = 0;
@@ -85,7 +85,7 @@ TEST(CollectivePlan, MachinesTellEachOtherTheirSumsAndNotTheirRanks) {
   EXPECT_EQ(flat.rounds, 2u);
   const Traffic two = traffic_of({0, 0, 0, 0, 4, 4, 4, 4}, bytes, SumType::kFloat32);
   EXPECT_EQ(two.rounds, 4u);
-  // Each machine sends half of the bytes as sums of the other's part, and half as what is whole.
+  // Each machine sends half of the bytes as sums for the other's part, and half as complete sums.
   EXPECT_EQ(two.outward, 2 * bytes);
   const Traffic four = traffic_of({0, 0, 2, 2, 4, 4, 6, 6}, bytes, SumType::kInt32);
   EXPECT_EQ(four.rounds, 4u);
@@ -173,7 +173,7 @@ TEST_P(MachineThreads, EveryRankTellsEveryOtherWhateverMachineItIsOn) {
         ASSERT_EQ(got[at(from)], static_cast<float>(from * 10 + rank));
         ASSERT_EQ(got[at(from + 1) - 1], static_cast<float>(from * 10 + rank));
       }
-      // To the next rank, while it waits for that of the one before.
+      // Sends to the next rank while that one waits for the previous rank's part.
       std::vector<float> came(each);
       auto sent = ranks.begin_send(bytes.first(each * sizeof(float)), (rank + 1) % world());
       ASSERT_TRUE(sent);

@@ -1,13 +1,13 @@
 // runtime/collectives/communicator.hpp - the collective operations of a group of ranks.
 //
 // Built over one PeerExchange, for one generation of a group; used by one thread, and all ranks of
-// the group call the same operations in the same order. Several may share an exchange, each among
-// some of its ranks, as long as any two ranks come to what they do together in the same order. A
-// rank's death, in the group or outside of it, is PeerLost at all others, never a hang. Sums are in
-// the order of a fixed tree (reduction_tree.hpp), so they have the same bits in every run, whatever
-// the backend; also of operations that are begun and waited for later. Buffers within the group's
-// workspace are not copied between ranks of one machine.
-// Cost: what each says, in bytes through the slowest rank.
+// the group call the same operations in the same order. Several communicators may share an
+// exchange, each over some of its ranks, as long as any two ranks call the operations they share in
+// the same order. If a rank dies, in the group or outside of it, all others get PeerLost and never
+// hang. Sums are in the order of a fixed tree (reduction_tree.hpp), so they have the same bits in
+// every run, whatever the backend; this also holds for operations that are begun and waited for
+// later. Buffers within the group's workspace are not copied between ranks of one machine. The cost
+// given for an operation is bytes through the slowest rank.
 #pragma once
 
 #include <span>
@@ -21,89 +21,96 @@ namespace orrery {
 
 class Communicator {
  public:
-  /// Of all ranks of the exchange, which outlives it.
+  /// A communicator over all ranks of the exchange, which outlives it.
   explicit Communicator(PeerExchange& exchange);
-  /// Of `members` alone: ranks of the exchange, ascending, with this one among them. They count
-  /// from 0 here. In a PeerLost ranks are those of the exchange.
+  /// A communicator over `members`: ranks of the exchange, ascending, with this one among them.
+  /// Here they count from 0. The rank in a PeerLost is that of the exchange.
   Communicator(PeerExchange& exchange, std::vector<std::uint32_t> members);
 
   [[nodiscard]] std::uint32_t rank() const { return plan_.rank(); }
   [[nodiscard]] std::uint32_t size() const { return plan_.size(); }
 
   /// Every operation below may also be begun now and waited for later, as
-  /// `begin(plan().all_reduce(elements))`: what it reads must not change, and what it writes not be
-  /// looked at, until the handle is done.
+  /// `begin(plan().all_reduce(elements))`: the memory it reads must not change, and the memory it
+  /// writes must not be read, until the handle is done.
   [[nodiscard]] const CollectivePlan& plan() const { return plan_; }
   [[nodiscard]] Pending begin(Rounds rounds) {
     return exchange_.operations().begin(std::move(rounds));
   }
-  /// Lets what was begun go on, without waiting: to be called now and then while computing.
+  /// Advances pending operations without waiting; to be called now and then while computing.
   void progress() { (void)exchange_.operations().progress(); }
 
-  /// PeerExchange::watch().
+  /// Calls PeerExchange::watch().
   [[nodiscard]] std::optional<PeerLost> watch(Duration patience) {
     return exchange_.watch(patience);
   }
 
-  /// Every rank has come here.
+  /// Returns when every rank has called it.
   [[nodiscard]] Shared<void> barrier() { return run(plan_.barrier()); }
-  /// In place. 2 (n - 1) / n of the bytes, in two steps; of few bytes all, in one.
+  /// Sums in place. Cost: 2 (n - 1) / n of the bytes, in two steps; few bytes are exchanged whole,
+  /// in one step.
   [[nodiscard]] Shared<void> all_reduce(const Elements& in_out) {
     return run(plan_.all_reduce(in_out));
   }
-  /// In place, where each rank holds the sum of one node of a tree over `leaves` (share_leaves):
-  /// all have the sum over all leaves then, the same bits however many ranks there are.
+  /// Sums in place, where each rank holds the sum of one node of the tree over all leaves
+  /// (share_leaves): afterwards all ranks have the sum over all leaves, with the same bits for any
+  /// number of ranks.
   [[nodiscard]] Shared<void> all_reduce_shards(const Elements& in_out,
                                                std::span<const LeafRange> owned_by_rank) {
     return run(plan_.all_reduce_shards(in_out, owned_by_rank));
   }
-  /// The first of its two steps of many bytes: each has that sum in its own of the `parts`, and its
-  /// own elements in the others. Precondition: each rank has a part, and they do not overlap.
+  /// The first of the two steps of all_reduce_shards() for many bytes: afterwards each rank has the
+  /// sum in its own of the `parts`, and its unsummed elements in the others. Precondition: each
+  /// rank has a part, and they do not overlap.
   [[nodiscard]] Shared<void> reduce_scatter_shards(const Elements& in_out,
                                                    std::span<const LeafRange> owned_by_rank,
                                                    std::span<const RankPart> parts) {
     return run(plan_.reduce_scatter_shards(in_out, owned_by_rank, parts));
   }
-  /// The second: each part of `in_out` as its rank has it.
+  /// The second step of all_reduce_shards(): fills each part of `in_out` with what its rank has
+  /// there.
   [[nodiscard]] Shared<void> all_gather_parts(std::span<std::byte> in_out,
                                               std::span<const RankPart> parts) {
     return run(plan_.all_gather_parts(in_out, parts));
   }
-  /// The sum of part `rank` of `in` (equal parts, by rank), into `out`, which may be that part. All
-  /// of `in` is as it was, but for that. Precondition: in is `size` times as long as out.
+  /// Writes the sum of part `rank` of `in` (equal parts, by rank) to `out`, which may be that part.
+  /// The rest of `in` is unchanged. Precondition: in is `size` times as long as out.
   [[nodiscard]] Shared<void> reduce_scatter(const Elements& in, std::span<std::byte> out) {
     return run(plan_.reduce_scatter(in, out));
   }
-  /// `in` of each rank, one after the other, into `out`. `in` may be its own part of out.
+  /// Writes `in` of each rank, one after the other, to `out`. `in` may be this rank's own part of
+  /// out.
   [[nodiscard]] Shared<void> all_gather(std::span<const std::byte> in, std::span<std::byte> out) {
     return run(plan_.all_gather(in, out));
   }
-  /// Of the root's bytes.
+  /// Copies the root's bytes to all ranks.
   [[nodiscard]] Shared<void> broadcast(std::span<std::byte> in_out, std::uint32_t root) {
     return run(plan_.broadcast(in_out, root));
   }
-  /// Part `rank` of the root's `in` into `out`; other ranks' `in` is not looked at.
+  /// Writes part `rank` of the root's `in` to `out`; the `in` of other ranks is not read.
   [[nodiscard]] Shared<void> scatter(std::span<const std::byte> in, std::span<std::byte> out,
                                      std::uint32_t root) {
     return run(plan_.scatter(in, out, root));
   }
-  /// The other way: into the root's `out`; others' is not written.
+  /// Writes `in` of each rank to part `rank` of the root's `out`; the `out` of other ranks is not
+  /// written.
   [[nodiscard]] Shared<void> gather(std::span<const std::byte> in, std::span<std::byte> out,
                                     std::uint32_t root) {
     return run(plan_.gather(in, out, root));
   }
-  /// Part r of `in` becomes part `rank` of rank r's `out`. They do not overlap.
+  /// Part r of `in` becomes part `rank` of rank r's `out`. `in` and `out` do not overlap.
   [[nodiscard]] Shared<void> all_to_all(std::span<const std::byte> in, std::span<std::byte> out) {
     return run(plan_.all_to_all(in, out));
   }
-  /// Between two ranks alone.
+  /// Sends to one rank, which alone calls receive().
   [[nodiscard]] Shared<void> send(std::span<const std::byte> bytes, std::uint32_t to) {
     return run(plan_.send(bytes, to));
   }
   [[nodiscard]] Shared<void> receive(std::span<std::byte> bytes, std::uint32_t from) {
     return run(plan_.receive(bytes, from));
   }
-  /// send() in two halves: the bytes must not change between them. Receivers see no difference.
+  /// The two halves of send(): the bytes must not change between them. The receiver sees no
+  /// difference.
   [[nodiscard]] Shared<PartOnItsWay> begin_send(std::span<const std::byte> bytes, std::uint32_t to);
   [[nodiscard]] Shared<void> end_send(const PartOnItsWay& part) { return exchange_.arrived(part); }
 

@@ -23,7 +23,7 @@ std::span<std::byte> raw(std::vector<float>& numbers) {
   return std::as_writable_bytes(std::span(numbers));
 }
 
-/// The tree of sums, written down without blocks or ranks.
+/// The reference sum by the tree, without blocks or ranks.
 float tree_sum(const std::vector<std::vector<float>>& leaves, const LeafRange& node,
                std::size_t at) {
   if (node.size() == 1) return leaves[node.begin][at];
@@ -160,7 +160,7 @@ TEST_P(CollectiveThreads, TheHalvesOfAnAllReduceLeaveEachItsOwnPartBetween) {
   std::vector<std::vector<float>> leaves;
   leaves.reserve(world());
   for (std::uint32_t rank = 0; rank < world(); ++rank) leaves.push_back(numbers_of(rank, kCount));
-  // Uneven, one of them empty.
+  // The parts are uneven, and one is empty.
   std::vector<RankPart> parts(world());
   for (std::uint32_t rank = 0; rank + 1 < world(); ++rank) parts[rank] = {rank * 640, 640};
   if (world() > 2) parts[1].size = 0;
@@ -224,7 +224,7 @@ TEST(ReductionTree, SumsOfNodesGiveTheBitsOfTheSumOfLeaves) {
 }
 
 TEST(ReductionTree, Bfloat16IsRoundedOnceToTheNearestEven) {
-  // 1 + 2^-8 lies between two of bfloat16; three of 2^-8 beside 1 do not.
+  // 1 + 2^-8 lies between two bfloat16 values; 1 plus three times 2^-8 does not.
   std::vector<std::uint16_t> one{0x3f80};
   std::vector<std::uint16_t> eps{0x3b80};
   const auto view = [](const std::vector<std::uint16_t>& v) { return std::as_bytes(std::span(v)); };

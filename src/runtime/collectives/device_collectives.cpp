@@ -6,10 +6,10 @@
 namespace orrery {
 namespace {
 
-/// How often a device is asked before its thread sleeps between two questions.
+/// Number of polls of a device before the thread sleeps between two polls.
 constexpr std::uint32_t kEagerPolls = 1000;
 constexpr Duration kDoze = Duration::milliseconds(1);
-/// How long word of a death may take after the library has failed.
+/// How long the report of a lost peer may take after the library has failed.
 constexpr Duration kWhoDied = Duration::seconds(1);
 
 int type_of(SumType type) {
@@ -26,7 +26,7 @@ int type_of(SumType type) {
 
 std::size_t bytes_of(SumType type) { return type == SumType::kBfloat16 ? 2 : 4; }
 
-/// What rank 0 tells the others.
+/// The message from rank 0 to the others.
 struct Invitation {
   DeviceLibrary::UniqueId id{};
   DeviceLibrary::Code code = 0;
@@ -47,7 +47,7 @@ Result<std::unique_ptr<DeviceCollectives>> DeviceCollectives::open(const DeviceL
     opened = std::make_unique<DeviceCollectives>(std::move(*library), ranks, device);
     own = opened->prepare();
   }
-  // Who cannot take part says so: the others would wait in the library.
+  // Ranks that cannot take part report it, or the others would wait in the library.
   const std::array<std::byte, 1> can{std::byte{own ? std::uint8_t{1} : std::uint8_t{0}}};
   std::vector<std::byte> all(ranks.size());
   if (const auto told = ranks.all_gather(can, all); !told) return lost(told.error());
@@ -125,7 +125,7 @@ Shared<void> DeviceCollectives::wait() {
 Shared<void> DeviceCollectives::poll(const std::function<Shared<bool>()>& done) {
   for (std::uint32_t polls = 0;; polls += polls < kEagerPolls ? 1 : 0) {
     const auto lost = ranks_.watch(polls < kEagerPolls ? Duration() : kDoze);
-    // Who is done may leave: what is there counts.
+    // A peer that is done may leave, so completion is checked before the loss counts.
     const Shared<bool> there = done();
     if (!there) return tl::unexpected(there.error());
     if (*there) return {};

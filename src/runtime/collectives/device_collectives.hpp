@@ -1,11 +1,12 @@
 // runtime/collectives/device_collectives.hpp - the collective operations on memory of accelerators,
 // by NCCL or RCCL.
 //
-// Built by all ranks of a Communicator together, which carries the libraries' unique id and tells
-// who dies: they do not always notice themselves. It outlives this. Used by the communicator's
-// thread; one device a rank. Operations are queued on a stream of their own and done after wait().
-// A sum's order is the library's, not that of reduction_tree.hpp. Invariant: after one PeerLost all
-// operations are PeerLost, and what runs on the device has been aborted. Cost: the library's.
+// Built by all ranks of a Communicator together. The Communicator carries the library's unique id
+// and reports dead ranks, which the library does not always notice; it outlives this object. Used
+// by the communicator's thread; one device per rank. Operations are queued on a stream of their own
+// and are done after wait(). The order of a sum is the library's, not that of reduction_tree.hpp.
+// Invariant: after one PeerLost all operations return PeerLost, and what ran on the device has been
+// aborted. Cost: the library's.
 #pragma once
 
 #include <functional>
@@ -25,22 +26,23 @@ struct DeviceElements {
 
 class DeviceCollectives {
  public:
-  /// A device by the number that CUDA or HIP gives it here. Errors, the same at all ranks but for
-  /// the words: a rank has no library, or its device does not come up; a rank is lost meanwhile.
+  /// `device` is the number that CUDA or HIP gives it here. Errors occur at all ranks alike, only
+  /// with different messages: a rank has no library, its device does not come up, or a rank is lost
+  /// meanwhile.
   [[nodiscard]] static Result<std::unique_ptr<DeviceCollectives>> open(
       const DeviceLibraryNames& names, Communicator& ranks, int device);
   DeviceCollectives(std::unique_ptr<DeviceLibrary> library, Communicator& ranks, int device)
       : library_(std::move(library)), ranks_(ranks), device_(device) {}
   DeviceCollectives(const DeviceCollectives&) = delete;
   DeviceCollectives& operator=(const DeviceCollectives&) = delete;
-  /// Waits for what is queued here and for the peers to come here too, or aborts.
+  /// Waits for what is queued and for the peers to get here, too, or aborts.
   ~DeviceCollectives();
 
-  // As those of Communicator. They return when the operation is queued. A PeerLost names this rank
-  // itself where the library failed and no peer is known to be lost.
+  // The operations of Communicator. They return when the operation is queued. A PeerLost names this
+  // rank itself if the library failed and no peer is known to be lost.
 
   [[nodiscard]] Shared<void> all_reduce(const DeviceElements& in_out);
-  /// `in` is `size` times as long as `out`, which may be its own part.
+  /// `in` is `size` times as long as `out`, which may be this rank's part of `in`.
   [[nodiscard]] Shared<void> reduce_scatter(const void* in, const DeviceElements& out);
   /// `out` is `size` times as long as `in`.
   [[nodiscard]] Shared<void> all_gather(const DeviceElements& in, void* out);
@@ -50,20 +52,21 @@ class DeviceCollectives {
   [[nodiscard]] Shared<void> send(const DeviceElements& elements, std::uint32_t to);
   [[nodiscard]] Shared<void> receive(const DeviceElements& elements, std::uint32_t from);
 
-  /// Until all that was queued is done.
+  /// Waits until all queued operations are done.
   [[nodiscard]] Shared<void> wait();
-  /// Ends what runs, without the peers: for who leaves the generation. All is PeerLost then.
+  /// Aborts what runs, without the peers, when this rank leaves the generation. All operations
+  /// return PeerLost afterwards.
   void abort();
-  /// What the library said when it failed; "": it did not.
+  /// The library's error message when it failed; "": it did not fail.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
   using Code = DeviceLibrary::Code;
-  /// The device and a stream on it.
+  /// Selects the device and creates a stream on it.
   [[nodiscard]] Status prepare();
   [[nodiscard]] Shared<void> start(const DeviceLibrary::UniqueId& id);
   [[nodiscard]] Shared<void> queue(const std::function<Code()>& call);
-  /// Until the library has taken what it was told.
+  /// Waits until the library has accepted the operation.
   [[nodiscard]] Shared<void> taken(Code code);
   [[nodiscard]] Shared<void> poll(const std::function<Shared<bool>()>& done);
   [[nodiscard]] Shared<bool> ready();

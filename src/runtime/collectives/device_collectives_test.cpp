@@ -15,7 +15,7 @@ DeviceLibraryNames stand_in() {
   return {.collectives = {ORRERY_FAKE_NCCL}, .runtime = {ORRERY_FAKE_NCCL}, .prefix = "cuda"};
 }
 
-/// What the stand-in lets tests do.
+/// The controls that the stand-in library offers to tests.
 struct StandIn {
   StandIn() {
     const std::vector<std::string> names{ORRERY_FAKE_NCCL};
@@ -181,7 +181,7 @@ TEST(DeviceLibrary, AnotherLibraryOfTheNameIsRefused) {
   EXPECT_FALSE(DeviceLibrary::open(names));
 }
 
-/// One rank on the first device of this machine, by its own libraries.
+/// Runs one rank on the first device of this machine, with its own libraries.
 TEST(DeviceLibrary, SumsOnARealDevice) {
   DeviceLibraryNames names = DeviceLibraryNames::nvidia();
   auto library = DeviceLibrary::open(names);

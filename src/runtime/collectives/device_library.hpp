@@ -1,10 +1,10 @@
 // runtime/collectives/device_library.hpp - the functions of NCCL or RCCL, and of CUDA's or HIP's
 // runtime beneath, that collectives on devices call.
 //
-// Opened at run time, so that nothing of them is needed to build or to start. Declared here is what
-// is used of their C interface: types, values and signatures as nccl.h of NCCL 2.17 has them
-// (RCCL's rccl.h has the same), cudaError of the CUDA Runtime API and hipError_t of HIP. Immutable
-// once opened; the libraries stay loaded as long as it lives.
+// Opened at run time, so that the libraries are not needed to build or to start. Declares the part
+// of their C interface that is used: types, values and signatures as in nccl.h of NCCL 2.17 (RCCL's
+// rccl.h has the same), cudaError of the CUDA Runtime API and hipError_t of HIP. Immutable once
+// opened; the libraries stay loaded as long as it lives.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-/// Where the two libraries may be, by sonames or paths, and how functions of the runtime begin.
+/// Possible sonames or paths of the two libraries, and the prefix of the runtime's functions.
 struct DeviceLibraryNames {
   std::vector<std::string> collectives;
   std::vector<std::string> runtime;
@@ -28,18 +28,18 @@ struct DeviceLibraryNames {
 };
 
 struct DeviceLibrary {
-  struct Comm;    // theirs
-  struct Stream;  // theirs
+  struct Comm;    // the library's
+  struct Stream;  // the runtime's
   struct UniqueId {
     std::array<char, 128> bytes;
   };
-  /// ncclConfig_t of 2.17; newer libraries read as much of it as `size` says.
+  /// ncclConfig_t of NCCL 2.17; newer libraries read only `size` bytes of it.
   struct Config {
     std::size_t size = sizeof(Config);
     unsigned magic = 0xcafebeef;
     unsigned version = 21700;
     int blocking = 0;
-    int cluster_size = INT_MIN;  // these as the library likes
+    int cluster_size = INT_MIN;  // this and the next two: the library's choice
     int blocks_min = INT_MIN;
     int blocks_max = INT_MIN;
     const char* net_name = nullptr;
@@ -54,7 +54,7 @@ struct DeviceLibrary {
   static constexpr int kFloat32 = 7;
   static constexpr int kBfloat16 = 9;
 
-  /// Errors: a library is not there, cannot be loaded, or lacks a function; which one is said.
+  /// Errors: a library is missing, cannot be loaded, or lacks a function; the message names it.
   [[nodiscard]] static Result<std::unique_ptr<DeviceLibrary>> open(const DeviceLibraryNames& names);
 
   Code (*get_unique_id)(UniqueId*) = nullptr;
@@ -73,7 +73,7 @@ struct DeviceLibrary {
   Code (*broadcast)(const void*, void*, std::size_t, int type, int root, Comm*, Stream*) = nullptr;
   Code (*send)(const void*, std::size_t, int type, int peer, Comm*, Stream*) = nullptr;
   Code (*receive)(void*, std::size_t, int type, int peer, Comm*, Stream*) = nullptr;
-  // The runtime's.
+  // Functions of the runtime.
   Code (*set_device)(int) = nullptr;
   Code (*stream_create)(Stream**, unsigned flags) = nullptr;
   Code (*stream_query)(Stream*) = nullptr;

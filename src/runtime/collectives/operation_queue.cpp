@@ -8,7 +8,7 @@ class Operation {
  public:
   Operation(OperationQueue* queue, Rounds rounds) : queue_(queue), rounds_(std::move(rounds)) {}
 
-  /// On to its end, or with Wait::kNo until it would wait. Whether it is at its end.
+  /// Advances to its end, or with Wait::kNo until it would wait. Returns whether it is complete.
   [[nodiscard]] Shared<bool> advance(PeerExchange& exchange, Wait wait) {
     for (; at_ < rounds_.size(); ++at_) {
       const Shared<bool> through = advance_round(exchange, wait);
@@ -19,19 +19,20 @@ class Operation {
     return exchange.settle(wait);
   }
 
-  /// The queue has no more to do with it.
+  /// Detaches the operation from its queue, with its result.
   void end(const Shared<void>& result) {
     queue_ = nullptr;
     result_ = result;
     rounds_.clear();
   }
 
-  /// None: it is at its end.
+  /// Returns nullptr if the operation is complete.
   [[nodiscard]] OperationQueue* queue() const { return queue_; }
   [[nodiscard]] const Shared<void>& result() const { return result_; }
 
  private:
-  /// Its parts are shown, and what the others show was used.
+  /// Shows the parts of the round and uses those that the others show. Returns whether the round is
+  /// complete.
   [[nodiscard]] Shared<bool> advance_round(PeerExchange& exchange, Wait wait) {
     Round& round = rounds_[at_];
     if (shown_ < round.shown.size()) {

@@ -1,12 +1,12 @@
-// runtime/collectives/operation_queue.hpp - operations of an exchange that are begun now and come
-// to their end while their rank computes.
+// runtime/collectives/operation_queue.hpp - operations of an exchange that are begun now and
+// complete while their rank computes.
 //
-// A PeerExchange owns one, which all communicators over it share; used by one thread, the
-// exchange's. Operations come one after the other, in the order in which they were begun, so all
-// ranks agree on the order of their parts and the result has the bits of a call that waits. They go
-// on in progress(), wait() and every operation that waits, and at no other time: no thread is
-// behind them. Invariant: once one has met a lost peer, all later ones of the exchange have.
-// Cost: a look at the head's next part, for sockets one poll.
+// A PeerExchange owns one queue, which all communicators over it share; used by the exchange's
+// thread only. Operations run one after the other, in the order in which they were begun, so all
+// ranks agree on the order of their parts and the result has the same bits as that of a blocking
+// call. They advance only in progress(), wait() and every operation that waits: there is no
+// background thread. Invariant: once an operation has returned PeerLost, all later ones of the
+// exchange do. Cost: one check for the head's next part; with sockets one poll.
 #pragma once
 
 #include <deque>
@@ -19,8 +19,8 @@ namespace orrery {
 class Operation;
 class OperationQueue;
 
-/// An operation on its way. Its buffers are the operation's until it is done. May outlive the
-/// exchange: what has not come to its end by then has met a lost peer. Move-only; used by the
+/// A pending operation. Its buffers belong to the operation until it is done. May outlive the
+/// exchange: an operation that is not complete by then ends with PeerLost. Move-only; used by the
 /// exchange's thread.
 class [[nodiscard]] Pending {
  public:
@@ -29,12 +29,12 @@ class [[nodiscard]] Pending {
   Pending& operator=(Pending&& other) noexcept;
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
-  /// Waits: who drops a handle may free the buffers.
+  /// Waits for the operation, since its owner may free the buffers afterwards.
   ~Pending() { finish(); }
 
-  /// Without going on: as of the last progress().
+  /// Whether it was done at the last progress(); does not advance it.
   [[nodiscard]] bool done() const;
-  /// Until it and all begun before it have come to their end.
+  /// Waits until it and all operations begun before it are complete.
   [[nodiscard]] Shared<void> wait();
 
  private:
@@ -44,25 +44,25 @@ class [[nodiscard]] Pending {
 
 class OperationQueue {
  public:
-  /// `exchange` owns it.
+  /// `exchange` owns the queue.
   explicit OperationQueue(PeerExchange& exchange) : exchange_(exchange) {}
   OperationQueue(const OperationQueue&) = delete;
   OperationQueue& operator=(const OperationQueue&) = delete;
   ~OperationQueue();
 
-  /// Goes as far as it does without waiting.
+  /// Queues an operation and advances it as far as possible without waiting.
   [[nodiscard]] Pending begin(Rounds rounds);
-  /// Every operation that can goes on, as far as it does without waiting. Whether none is left.
+  /// Advances all operations as far as possible without waiting. Returns whether none is left.
   bool progress();
-  /// Until all that were begun have come to their end.
+  /// Waits until all operations begun so far are complete.
   [[nodiscard]] Shared<void> finish();
-  /// The same, and `rounds` after them.
+  /// Completes all operations begun so far, and then `rounds`.
   [[nodiscard]] Shared<void> run(Rounds rounds);
 
  private:
   friend class Pending;
   void finish_to(const Operation& last);
-  /// Whether the first is at its end.
+  /// Advances the first operation; returns whether it is complete.
   bool advance_first(Wait wait);
   void fail(const PeerLost& lost);
 

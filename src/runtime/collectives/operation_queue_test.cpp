@@ -76,7 +76,8 @@ TEST_P(PendingThreads, WhoWaitsComesAfterAllThatWasBegun) {
       std::vector<float> one{static_cast<float>(rank)};
       Pending begun = ranks.begin(ranks.plan().all_reduce(Elements(some)));
       if (round % 2 == rank % 2) {
-        // The peers' handle is waited for first, or not at all: the order is that of beginning.
+        // Handles are waited for in different orders or not at all: operations run in the order of
+        // beginning.
         ASSERT_TRUE(begun.wait());
       }
       if (world() > 1) {
@@ -131,12 +132,12 @@ TEST_P(PendingDeathThreads, ADeathEndsAllThatIsPendingAndAllThatIsBegunLater) {
     std::vector<float> second(3, 1);
     std::vector<float> third(3, 1);
     if (rank == world() - 1) {
-      // It has begun one of the two, and dies with that on its way.
+      // This rank has begun one of the two, and dies while that is pending.
       Pending one = ranks.begin(ranks.plan().all_reduce(Elements(first)));
       begun.wait();
       group.reset();
       EXPECT_TRUE(one.done()) << "a handle outlives its group";
-      // Where the others had come to it, too, it may have ended well: then with the whole sum.
+      // If the others had begun it, too, it may have succeeded: then with the complete sum.
       if (one.wait()) {
         EXPECT_EQ(first.front(), static_cast<float>(world()));
         EXPECT_EQ(first.back(), static_cast<float>(world()));

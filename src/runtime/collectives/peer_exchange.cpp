@@ -61,7 +61,7 @@ Shared<bool> flush(PeerMesh& mesh, const ExchangeSeat& seat, Wait wait) {
 
 Shared<void> flush_to(PeerMesh& mesh, const ExchangeSeat& seat, std::uint32_t rank) {
   const MemberId peer = seat.members[rank];
-  // Who has gone in peace needs nothing more.
+  // A peer that has left in peace needs nothing more.
   while (!mesh.idle(peer) && !mesh.left(peer)) {
     if (const auto lost = in_vain(mesh, seat, rank)) return give_up(mesh, *lost);
     mesh.pump(Duration::seconds(1));

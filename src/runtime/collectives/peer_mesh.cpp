@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::uint64_t kDataBytesMax = std::uint64_t{1} << 36;
-constexpr std::uint64_t kWordsBytesMax = 1 << 16;  ///< of what is no data
+constexpr std::uint64_t kWordsBytesMax = 1 << 16;  ///< limit for messages other than data
 constexpr std::size_t kStrangersMax = 256;
 
 using Header = std::array<char, kHeaderBytes>;
@@ -57,7 +57,7 @@ struct PeerMesh::Connection {
     Header header{};
     std::vector<std::byte> copy;
     std::span<const std::byte> bytes;
-    std::size_t sent = 0;  ///< of header and bytes
+    std::size_t sent = 0;  ///< bytes of header and body
   };
 
   explicit Connection(FileDescriptor socket) : fd(std::move(socket)) {}
@@ -65,7 +65,7 @@ struct PeerMesh::Connection {
   FileDescriptor fd;
   bool stranger = false;
   bool over = false;
-  bool done = false;  ///< it has said farewell
+  bool done = false;  ///< it has sent a farewell
   std::deque<Outgoing> outgoing;
   Header header{};
   std::size_t header_read = 0;
@@ -74,10 +74,11 @@ struct PeerMesh::Connection {
   std::deque<PeerMessage> arrived;
   std::vector<std::vector<std::byte>> spare;  ///< buffers of data already taken
 
-  /// A stranger's hello is all that is read of it.
+  /// Nothing is read from a stranger beyond its hello.
   [[nodiscard]] bool waits_for_its_name() const { return stranger && !arrived.empty(); }
 
-  /// The header is whole: room for its message, or an end to who speaks nonsense.
+  /// Called when the header is complete: allocates the message, or ends a connection that sent an
+  /// invalid header.
   void begin_body() {
     const auto kind = load_little_endian<std::uint32_t>(header.data());
     const auto bytes = load_little_endian<std::uint64_t>(header.data() + 8);
@@ -344,7 +345,8 @@ void PeerMesh::write_to(Connection& to) {
     const ssize_t sent = ::sendmsg(to.fd.get(), &message, MSG_NOSIGNAL);
     if (sent < 0 && try_again()) return;
     if (sent < 0) {
-      // What it said before it went is still read: the end of its stream says that it is lost.
+      // What it sent before it died is still read; the end of its stream then shows that it is
+      // lost.
       to.outgoing.clear();
       (void)::shutdown(to.fd.get(), SHUT_WR);
       return;

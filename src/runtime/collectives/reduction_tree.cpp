@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kBlock = 1024;  ///< elements
 
-/// How elements of a type are read and written; `Sum` is what they are added in.
+/// How elements of a type are read and written; they are added as `Sum`.
 struct Float32 {
   using Element = float;
   using Sum = float;
@@ -37,7 +37,7 @@ std::uint16_t narrowed(float value) {
   return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-/// out may be one of the two: nothing is carried from one element to the next.
+/// `out` may be one of the two, because elements are added independently.
 template <class Sum>
 void add(const Sum* left, const Sum* right, Sum* out, std::size_t count) {
 #if defined(__clang__)
@@ -57,7 +57,7 @@ class BlockSum {
 
   explicit BlockSum(std::span<const NodeSum> sources) : sources_(sources) {}
 
-  /// Of elements [first, first + count); the root goes to `out`.
+  /// Sums elements [first, first + count) and writes the root to `out`.
   void write(std::size_t first, std::size_t count, Element* out) {
     first_ = first;
     count_ = count;
@@ -76,7 +76,7 @@ class BlockSum {
   }
 
  private:
-  /// Consecutive sources that make a node.
+  /// Consecutive sources that form a node.
   struct Run {
     std::uint32_t begin = 0;
     std::uint32_t end = 0;
@@ -90,7 +90,7 @@ class BlockSum {
     return reinterpret_cast<const Element*>(sources_[source].elements.data()) + first_;
   }
 
-  /// In the tree: how deep, and of which side of its parent.
+  /// A node's depth in the tree, and its side below its parent.
   struct Place {
     std::size_t depth = 0;
     std::size_t side = 0;
@@ -123,7 +123,8 @@ class BlockSum {
     return {left, value({middle, run.end}, {depth + 1, 1})};
   }
 
-  /// A left sum stays where it is while all of the right is summed deeper down.
+  /// Returns the buffer of a node. A left sum keeps its buffer while the right half is summed
+  /// deeper in the tree.
   Sum* room(const Place& at) {
     const std::size_t index = 2 * at.depth + at.side;
     if (blocks_.size() <= index) blocks_.resize(index + 1);
@@ -156,7 +157,7 @@ void share_node(const LeafRange& node, std::uint32_t members, std::vector<LeafRa
   const std::uint32_t middle = split_of(node);
   const LeafRange left{node.begin, middle};
   const LeafRange right{middle, node.end};
-  // Rounded, and no side with more members than leaves.
+  // The share is rounded, and no side gets more members than leaves.
   const std::uint64_t even =
       (2 * std::uint64_t{members} * left.size() + node.size()) / (2 * std::uint64_t{node.size()});
   const std::uint32_t least = members > right.size() ? members - right.size() : 1;

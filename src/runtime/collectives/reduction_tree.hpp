@@ -1,10 +1,10 @@
-// runtime/collectives/reduction_tree.hpp - sums in an order that does not depend on who computes
-// them.
+// runtime/collectives/reduction_tree.hpp - sums in an order that does not depend on which ranks
+// compute them.
 //
 // The leaves of a fixed binary tree are numbered; a node sums its left half, then its right half,
-// and splits at the largest power of two below its size. Whoever knows the sums of some nodes that
-// cover all leaves gets the same bits as whoever knows every leaf. Pure functions. Cost: O(elements
-// x sources) additions, in blocks that stay in the first-level cache.
+// and splits at the largest power of two below its size. The sum has the same bits whether it is
+// computed from every leaf or from the sums of any nodes that cover all leaves. Pure functions.
+// Cost: O(elements x sources) additions, in blocks that stay in the L1 cache.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace orrery {
 
 enum class SumType : std::uint8_t { kFloat32, kBfloat16, kInt32 };
 
-/// Leaves [begin, end) that are a node of the tree.
+/// A node of the tree: leaves [begin, end).
 struct LeafRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -29,8 +29,8 @@ struct LeafRange {
 /// Where a node of more than one leaf splits.
 [[nodiscard]] std::uint32_t split_of(const LeafRange& node);
 
-/// One node for each of `members`, in their order, that together are all leaves; as even as nodes
-/// allow. Precondition: 1 <= members <= leaves.
+/// Returns one node for each of `members`, in their order, which together cover all leaves, as
+/// evenly as nodes allow. Precondition: 1 <= members <= leaves.
 [[nodiscard]] std::vector<LeafRange> share_leaves(std::uint32_t leaves, std::uint32_t members);
 
 struct NodeSum {
@@ -38,9 +38,9 @@ struct NodeSum {
   std::span<const std::byte> elements;
 };
 
-/// The sum over all leaves, into `out`, which may be one of the sources. bfloat16 is added in
-/// float and rounded once, to the nearest even. Preconditions: the sources are nodes that cover
-/// the leaves, ascending, of the length of `out`.
+/// Writes the sum over all leaves to `out`, which may be one of the sources. bfloat16 is added in
+/// float and rounded once, to the nearest even. Preconditions: the sources are nodes that cover the
+/// leaves, ascending, of the length of `out`.
 void sum_by_tree(SumType type, std::span<const NodeSum> sources, std::span<std::byte> out);
 
 }  // namespace orrery

@@ -47,7 +47,8 @@ Result<SharedSegment> SharedSegment::make(std::uint64_t bytes, std::uint64_t coo
                                           const std::string& domain) {
   FileDescriptor fd(::memfd_create("orrery", MFD_CLOEXEC));
   int error = fd.valid() && ::ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  // What is not there when it is first written ends the process: it is asked for now.
+  // A page that is missing at its first write would kill the process, so all pages are allocated
+  // now.
   if (error == 0) error = ::posix_fallocate(fd.get(), 0, static_cast<off_t>(bytes));
   if (error != 0) {
     return environment_error(

@@ -1,7 +1,7 @@
-// runtime/collectives/shared_segment.hpp - memory that ranks of one machine share, without a name.
+// runtime/collectives/shared_segment.hpp - unnamed memory that ranks of one machine share.
 //
-// One rank makes it, the others open it through the maker's process; so it is gone with the last of
-// them however they end, and nothing is left in /dev/shm. Move-only owner of one mapping.
+// One rank makes it, the others open it through the maker's process; so it disappears with the last
+// of them however they end, and nothing is left in /dev/shm. Move-only owner of one mapping.
 #pragma once
 
 #include <cstddef>
@@ -19,22 +19,22 @@ struct SegmentAddress {
   std::int32_t process = 0;
   std::int32_t descriptor = -1;
   std::uint64_t bytes = 0;
-  std::uint64_t cookie = 0;  ///< written at its begin by the maker
+  std::uint64_t cookie = 0;  ///< written at its start by the maker
 
   friend bool operator==(const SegmentAddress&, const SegmentAddress&) = default;
 };
 
-/// Of this process; "" when it cannot be told. Processes of different domains share no memory, as
-/// if they were on two machines.
+/// Returns SegmentAddress::host of this process; "" when it cannot be determined. Processes of
+/// different domains share no memory, as if they were on two machines.
 [[nodiscard]] std::string shared_memory_host(const std::string& domain = {});
 
 class SharedSegment {
  public:
-  /// Zeroed; all pages are there before it returns. Errors: no memory left.
+  /// Makes a zeroed segment; all pages are mapped before it returns. Errors: no memory left.
   [[nodiscard]] static Result<SharedSegment> make(std::uint64_t bytes, std::uint64_t cookie,
                                                   const std::string& domain = {});
-  /// By a process of `host`. Errors: another machine, other rights, a process that is no more, or
-  /// one that took its number.
+  /// Opens a segment from a process of `host`. Errors: another machine, missing permissions, a
+  /// process that has ended, or another process that got its number.
   [[nodiscard]] static Result<SharedSegment> open(const SegmentAddress& address,
                                                   const std::string& host);
 

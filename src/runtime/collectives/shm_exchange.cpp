@@ -22,7 +22,7 @@ constexpr std::uint32_t kSocket = 2;     ///< it comes over the mesh
 
 constexpr std::uint32_t kSpinsAlone = 4000;
 constexpr std::uint32_t kSpinsCrowded = 20;
-/// How often a sleeper asks whether all still live.
+/// How often a sleeping rank checks for lost peers.
 constexpr long kDozeNs = 10'000'000;
 
 void pause_cpu() {
@@ -85,7 +85,7 @@ std::vector<std::uint32_t> machines_of(std::span<const std::uint64_t> opened) {
 ShmExchange::ShmExchange(PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat)
     : mesh_(mesh), own_(own), seat_(std::move(seat)), peers_(seat_.members.size()) {
   ORRERY_ASSERT(rank() < size() && size() <= ShmBoard::kRanksMax, "a seat is one of the members'");
-  // Numbers of a later generation are higher than all of this one.
+  // Part numbers of a later generation are higher than all of this one.
   const std::uint64_t first = std::uint64_t{seat_.generation} << 32;
   for (Peer& peer : peers_) peer.shown = peer.seen = first;
   for (std::uint32_t rank = 0; rank < size(); ++rank) machines_.push_back(rank);
@@ -158,7 +158,7 @@ Shared<bool> ShmExchange::post(const ShownPart& part, Wait wait) {
     return true;
   }
   const Peer& peer = peers_[part.to];
-  // The slot held the part before the one before this one.
+  // The slot held the part before the previous one.
   const std::uint64_t first = (std::uint64_t{seat_.generation} << 32) + 2;
   if (peer.shown >= first) {
     const Shared<bool> free = await(looked_by(part.to), peer.shown - 1, wait);
@@ -207,7 +207,7 @@ Shared<std::optional<std::span<const std::byte>>> ShmExchange::look(std::uint32_
   } else if (slot.kind == kWorkspace) {
     const SharedSegment& segment = *peer.segment;
     const bool inside = slot.where <= segment.size() && bytes <= segment.size() - slot.where;
-    if (!inside) return give_up(mesh_, {from});  // it is out of its mind
+    if (!inside) return give_up(mesh_, {from});  // an invalid offset counts as a lost peer
     view = std::span<const std::byte>(segment.data() + slot.where, bytes);
   } else {
     auto arrived = look_at_socket(from, wait);

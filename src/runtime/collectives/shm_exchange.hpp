@@ -1,12 +1,12 @@
 // runtime/collectives/shm_exchange.hpp - a PeerExchange among ranks of which some share memory:
-// between these, parts in the shared workspace are looked at where they are, small ones travel in a
-// slot, others over the mesh's sockets: another process's memory is not everywhere to be read.
+// between these, parts in the shared workspace are read in place, small ones travel in a slot, and
+// others over the mesh's sockets, because not every system allows reading another process's memory.
 // Between ranks of different machines all parts travel over the sockets.
 //
 // Each rank writes its own segment only, so a rank that dies in the middle of anything leaves no
-// lock held. Between two ranks a slot is numbered, posted by one and marked as looked at by the
-// other; who waits spins a little, sleeps on a futex, and asks the mesh now and then whether all
-// still live. Cost of a small part: two cache misses when both are awake.
+// lock held. Between two ranks a slot is numbered, posted by one rank and marked as looked at by
+// the other; a rank that waits spins a little, then sleeps on a futex, and checks the mesh now and
+// then for lost peers. Cost of a small part: two cache misses when both are awake.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-/// The layout of a segment: what others see of a rank.
+/// The layout of a segment: what a rank shows to the others.
 struct ShmBoard {
   static constexpr std::uint32_t kRanksMax = 64;
   static constexpr std::size_t kInlineMax = 8192;
@@ -31,12 +31,12 @@ struct ShmBoard {
   };
   struct alignas(64) Pair {
     std::atomic<std::uint64_t>
-        looked;     ///< number of the newest part from this peer that is done with
+        looked;     ///< number of the newest part from this peer that is no longer needed
     Slot slots[2];  ///< for this peer, by the part's number
   };
 
   alignas(64) std::byte cookie[64];
-  alignas(64) std::atomic<std::uint32_t> bell;  ///< rung at each change here
+  alignas(64) std::atomic<std::uint32_t> bell;  ///< incremented at each change of this board
   std::atomic<std::uint32_t> sleepers;
   Pair pairs[kRanksMax];
 };
@@ -52,7 +52,7 @@ class ShmWorkspace {
   [[nodiscard]] std::span<std::byte> bytes() {
     return {segment_.data() + sizeof(ShmBoard), segment_.size() - sizeof(ShmBoard)};
   }
-  /// Where a part lies in the segment, if it does.
+  /// Returns the offset of a part in the segment, if it lies there.
   [[nodiscard]] std::optional<std::uint64_t> offset_of(std::span<const std::byte> part) const;
 
  private:
@@ -60,23 +60,24 @@ class ShmWorkspace {
   SharedSegment segment_;
 };
 
-/// By rank, from whose memory each has opened (ShmExchange::opened): the lowest rank of its
-/// machine. Where those who share memory are no such sets (two that share it with a third, and not
-/// with each other), each is alone. Cost: O(ranks^2).
+/// Returns, by rank, the lowest rank of its machine, computed from which memory each rank has
+/// opened (ShmExchange::opened). Where sharing is not transitive (two ranks share memory with a
+/// third, but not with each other), each rank is alone. Cost: O(ranks^2).
 [[nodiscard]] std::vector<std::uint32_t> machines_of(std::span<const std::uint64_t> opened);
 
 class ShmExchange final : public PeerExchange {
  public:
   /// `mesh` and `own` outlive it; the mesh is connected to all other members. At most kRanksMax.
   ShmExchange(PeerMesh& mesh, ShmWorkspace& own, ExchangeSeat seat);
-  /// Opens what can be opened of the peers' memory. `workspaces` by rank.
+  /// Opens as much of the peers' memory as it can. `workspaces` is indexed by rank.
   void open(std::span<const SegmentAddress> workspaces);
-  /// Whose memory is open here, a bit a rank, this one's among them.
+  /// Returns which ranks' memory is open here, one bit per rank, this rank's included.
   [[nodiscard]] std::uint64_t opened() const;
-  /// What all ranks have agreed on (machine_of() says it): the memory of ranks of other machines is
-  /// closed. Precondition: that of this machine's is open, here and there.
+  /// Sets the machines that all ranks have agreed on (machine_of() returns them), and closes the
+  /// memory of ranks on other machines. Precondition: ranks of this machine have each other's
+  /// memory open.
   void share_by(std::vector<std::uint32_t> machines);
-  /// What is on its way over sockets is copied: its owners may free it.
+  /// Copies messages that are still being sent over sockets, since their owners may free them.
   ~ShmExchange() override { mesh_.keep_pending(); }
 
   [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
@@ -98,31 +99,31 @@ class ShmExchange final : public PeerExchange {
 
  private:
   struct Peer {
-    std::optional<SharedSegment> segment;  ///< none: this rank itself, or another machine's
-    std::uint64_t shown = 0;               ///< number of the newest part for it
-    std::uint64_t seen = 0;                ///< of the newest part from it
-    bool must_look = false;                ///< at a part of show() that is no copy
+    std::optional<SharedSegment> segment;  ///< empty for this rank and for ranks of other machines
+    std::uint64_t shown = 0;               ///< number of the newest part shown to it
+    std::uint64_t seen = 0;                ///< number of the newest part seen from it
+    bool must_look = false;                ///< it must look at a part of show() that is not a copy
     PeerMessage message;                   ///< a part that came over a socket
   };
 
   [[nodiscard]] ShmBoard& board(std::uint32_t rank);
   [[nodiscard]] bool near(std::uint32_t peer) const { return peers_[peer].segment.has_value(); }
-  /// Into the next slot for the peer, if it is free. Whether it was.
+  /// Writes the part into the next slot for the peer, if it is free. Returns whether it was.
   [[nodiscard]] Shared<bool> post(const ShownPart& part, Wait wait);
   void fill_slot(const ShownPart& part);
   [[nodiscard]] Shared<std::optional<std::span<const std::byte>>> look_at_socket(std::uint32_t from,
                                                                                  Wait wait);
   void ring();
-  /// A number that a rank writes on its board.
+  /// A number that rank `at` writes on its board.
   struct Word {
     std::uint32_t at = 0;
     const std::atomic<std::uint64_t>& value;
   };
-  /// How far the peer has looked at parts from here.
+  /// Returns the word with the number of parts from this rank that the peer has looked at.
   [[nodiscard]] Word looked_by(std::uint32_t peer) {
     return {peer, board(peer).pairs[seat_.rank].looked};
   }
-  /// Until it has reached `number`. Whether it has.
+  /// Waits until the word has reached `number`, if `wait` says so. Returns whether it has.
   [[nodiscard]] Shared<bool> await(const Word& word, std::uint64_t number, Wait wait);
   [[nodiscard]] Shared<void> doze_until(const Word& word, std::uint64_t number);
 

@@ -12,7 +12,7 @@ class TcpExchange final : public PeerExchange {
  public:
   /// `mesh` outlives it and is connected to all other members.
   TcpExchange(PeerMesh& mesh, ExchangeSeat seat) : mesh_(mesh), seat_(std::move(seat)) {}
-  /// What is on its way is copied: its owners may free it.
+  /// Copies messages that are still being sent, since their owners may free them.
   ~TcpExchange() override { mesh_.keep_pending(); }
 
   [[nodiscard]] std::uint32_t rank() const override { return seat_.rank; }
@@ -36,7 +36,7 @@ class TcpExchange final : public PeerExchange {
     PeerMessage message;
   };
 
-  /// The memory of what arrived from a rank, for its next part.
+  /// Returns the memory of the part that arrived from a rank, to be reused for its next part.
   void give_back(std::uint32_t from);
 
   PeerMesh& mesh_;

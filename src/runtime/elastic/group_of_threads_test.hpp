@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-/// Settings of a rank; all of one test meet at ports that no other test uses.
+/// Settings of a rank; all ranks of one test meet at ports that no other test uses.
 class TestGang {
  public:
   enum class Memory { kOwn, kShared };
@@ -39,7 +39,7 @@ class TestGang {
     return settings;
   }
 
-  /// By rank: ranks of different ones share no memory.
+  /// Sets the machine of each rank: ranks of different machines share no memory.
   void pretend_machines(std::vector<std::uint32_t> machines) { machines_ = std::move(machines); }
 
   /// Runs `body` in a thread for each rank, until all have ended.

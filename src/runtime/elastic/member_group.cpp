@@ -8,10 +8,10 @@
 namespace orrery {
 namespace {
 
-/// A connection that is nobody's yet, to or from who joins.
+/// A connection without a member id yet, to or from a process that joins.
 constexpr MemberId kUnnamed{0xffff'fffe};
 constexpr Duration kRound = Duration::milliseconds(50);
-/// How long a stranger that answers a knock may take to say anything.
+/// How long a member that accepts a connection may take to send its first message.
 constexpr Duration kKnock = Duration::seconds(10);
 /// How long places of the first meeting are kept for its founders while none of them is lost.
 constexpr Duration kFoundersFirst = Duration::seconds(30);
@@ -31,7 +31,7 @@ RosterMember entry_of(MemberId id, const MemberHello& hello) {
   return {id, hello.endpoint, hello.workspace, hello.step};
 }
 
-/// Whether a hello is of who has a place already.
+/// Whether a hello is from a process that has a place already.
 bool names_member(const Roster& roster, const MemberHello& hello) {
   if (!hello.member || !roster.has(*hello.member)) return false;
   return roster.members[roster.rank_of(*hello.member)].workspace == hello.workspace;
@@ -71,7 +71,7 @@ Result<std::unique_ptr<MemberGroup>> MemberGroup::found(const Clock& clock,
                                                         std::uint64_t step) {
   const bool leads = settings.rank == 0;
   GroupSettings own = settings;
-  // The others know one port of who leads.
+  // The others know only one port of the leader.
   if (leads) own.ports = 1;
   Result<std::unique_ptr<MemberGroup>> group = make(clock, own, settings.rank);
   if (!group) return group;
@@ -117,8 +117,8 @@ Result<Roster> MemberGroup::lead_first_meeting(std::uint64_t step) {
   return roster;
 }
 
-/// A founder gets the place of its rank, also when it comes again; who replaces one that was lost,
-/// any.
+/// A founder gets the place of its rank, also when it comes again; a process that replaces a lost
+/// one gets any free place.
 void MemberGroup::hear_first_hellos(FirstMeeting& meeting) {
   std::vector<RosterMember>& members = meeting.members;
   const auto free = [](const RosterMember& member) { return member.id == MemberId::kNobody; };
@@ -187,7 +187,7 @@ Result<Roster> MemberGroup::ask_for_place() {
   while (clock_.now_monotonic() < deadline) {
     for (const std::string& knock : candidates()) {
       std::optional<Roster> roster = ask_at(knock, deadline);
-      // Who does not lead says who does.
+      // A member that does not lead names the leader.
       if (roster && self_ == MemberId::kNobody) {
         roster = ask_at(roster->members[0].endpoint, deadline);
       }
@@ -214,8 +214,8 @@ std::vector<std::string> MemberGroup::candidates() const {
   return all;
 }
 
-/// The roster that this rank is in; or, of who does not lead, one that it is not in. Who leads says
-/// at once that it has heard, and may take its time then.
+/// Returns the roster that this rank is in; a member that does not lead returns one without it. The
+/// leader confirms the request at once, and may take its time after that.
 std::optional<Roster> MemberGroup::ask_at(const std::string& endpoint, Instant& deadline) {
   const std::string text = to_text(hello(std::nullopt, std::nullopt));
   if (!mesh_.connect(kUnnamed, endpoint, bytes_of(text))) return std::nullopt;
@@ -238,7 +238,7 @@ std::optional<Roster> MemberGroup::ask_at(const std::string& endpoint, Instant& 
   return roster;
 }
 
-/// What a peer says of who goes on; from it this process learns who it is.
+/// Takes a roster that a peer has sent; it also sets the id of this process.
 std::optional<Roster> MemberGroup::roster_from(MemberId peer) {
   const auto message = mesh_.take(peer, MessageKind::kRoster);
   if (!message) return std::nullopt;
@@ -250,7 +250,7 @@ std::optional<Roster> MemberGroup::roster_from(MemberId peer) {
   return roster;
 }
 
-/// Who asks for a place does not find one here.
+/// Refuses processes that ask for a place, since this one has no place to give.
 void MemberGroup::send_askers_away() {
   for (const PeerMesh::Stranger& stranger : mesh_.strangers()) {
     const auto hello = read_hello(stranger.hello);
@@ -265,7 +265,7 @@ bool MemberGroup::tend() {
     if (!hello || hello->gang != settings_.gang) {
       mesh_.adopt(stranger.key, std::nullopt);
     } else if (hello->member && !hello->step) {
-      // Of a generation that is over, if it is none of this one.
+      // A hello of a member that is not in this generation is from an earlier one.
       if (!names_member(roster_, *hello)) mesh_.adopt(stranger.key, std::nullopt);
     } else if (!names_member(roster_, *hello)) {
       answer_joiner(stranger, *hello);
@@ -278,7 +278,7 @@ bool MemberGroup::tend() {
   return room_beside(static_cast<std::size_t>(count)) > 0;
 }
 
-/// For how many of those who wait.
+/// Returns for how many waiting processes there is room beside `members`.
 std::size_t MemberGroup::room_beside(std::size_t members) const {
   std::size_t all = members + joiners_.size();
   if (settings_.members_max > 0) all = std::min<std::size_t>(all, settings_.members_max);
@@ -338,7 +338,7 @@ MemberId MemberGroup::leader() const {
   return self_;
 }
 
-/// Of the generation that this member has given its word for, others may know that it is settled.
+/// Others may know that the generation which this member has confirmed (promised_) is settled.
 bool MemberGroup::enough(const Roster& next) const {
   return enough_of(settled_, next) && (!promised_ || enough_of(*promised_, next));
 }
@@ -400,8 +400,8 @@ MemberReport MemberGroup::tell_all(std::optional<std::uint64_t> step) {
   return report;
 }
 
-/// Whoever has not heard of the present generation is told; what others say of a newer one goes,
-/// now or, where another one leads for this member, once that is lost.
+/// Sends the present roster to members that do not have it. Accepts a newer roster that others
+/// send, at once or, if this member has another leader, once that leader is lost.
 std::optional<Roster> MemberGroup::hear(Reports& reports, std::vector<Roster>& named) {
   for (std::uint32_t rank = 0; rank < size(); ++rank) {
     const MemberId id = roster_.members[rank].id;
@@ -424,7 +424,7 @@ std::optional<Roster> MemberGroup::hear(Reports& reports, std::vector<Roster>& n
   return next == named.end() ? std::nullopt : std::optional(std::move(*next));
 }
 
-/// Of two that both lead, as they miss each other, the one is heard that this member follows.
+/// If two members both lead because they have lost each other, this one accepts its own leader's.
 bool MemberGroup::follows(const Roster& next) const {
   const MemberId author = next.members[0].id;
   return author == leader() || !here(author);
@@ -488,7 +488,7 @@ bool MemberGroup::enter(Roster next) {
   return open_exchange();
 }
 
-/// Who came later connects to who was there before.
+/// Each member connects to those that came before it.
 bool MemberGroup::meet_all() {
   for (const RosterMember& member : roster_.members) {
     if (mesh_.lost(member.id)) return false;
@@ -547,7 +547,7 @@ bool MemberGroup::open_exchange() {
   return true;
 }
 
-/// True when all have heard this roster, and know who shares memory with whom.
+/// Returns true when all members have this roster, and know which of them share memory.
 bool MemberGroup::settle(ExchangeSeat seat, std::uint64_t opened) {
   seat.unsettled = true;
   promised_ = roster_;
@@ -569,7 +569,7 @@ bool MemberGroup::settle(ExchangeSeat seat, std::uint64_t opened) {
   return true;
 }
 
-/// Who comes later has no say in whether those go on who were there before.
+/// A member that joins later does not count when the earlier ones decide whether to continue.
 void MemberGroup::count_against(const Roster& first) {
   settled_ = first;
   if (first.generation == 1) return;

@@ -1,16 +1,17 @@
-// runtime/elastic/member_group.hpp - who takes part in a training job now: found, kept when members
-// die, and joined by others, with no help from the controller.
+// runtime/elastic/member_group.hpp - the processes that take part in a training job now: how they
+// find each other, lose members and take in new ones, with no help from the controller.
 //
-// One a process; used by one thread. A generation is a fixed list of members, with a Communicator
-// among them. When a member is lost, or one waits to join, every member calls regroup() at the
-// beginning of its step and tells all others, so that nobody waits in a collective for who has left
-// it. The lowest member that is there leads: it hears how far each is and names the next
-// generation; who has heard of a newer generation than another tells it. Of two who miss each
-// other, and whom the leader has both, the one who came earlier stays. A generation is settled when
-// all of it have said that they heard the same roster. Invariants: generations grow; a member goes
-// on only with more than half of the last generation that it knows to be settled (or half of it
-// with its lowest member), not counting who left in peace, so that of a cut group one part at most
-// goes on; who has just come counts those alone who had a state.
+// One per process; used by one thread. A generation is a fixed list of members with a Communicator
+// among them. When a member is lost, or a process waits to join, every member calls regroup() at
+// the beginning of its step and reports to all others, so that no member waits in a collective for
+// one that has left it. The lowest member that is connected leads: it receives the reports and
+// names the next generation. A member that knows a newer generation than another sends it the
+// roster. Of two members that have lost each other while the leader reaches both, the one that came
+// earlier stays. A generation is settled when all its members have confirmed the same roster.
+// Invariants: generation numbers grow; a member continues only with more than half of the last
+// generation that it knows to be settled (or half of it with its lowest member), not counting
+// members that left in peace, so at most one part of a split group continues; a process that has
+// just joined counts only members that had a state.
 #pragma once
 
 #include <algorithm>
@@ -29,33 +30,34 @@
 namespace orrery {
 
 struct GroupSettings {
-  std::string gang;  ///< the same for all who belong together, and nobody else
+  std::string gang;  ///< equal for all members of the group, and only for them
   std::uint32_t rank = 0;
   std::uint32_t world = 1;
   std::string address = "127.0.0.1";  ///< numeric, of this process's machine
   std::string master = "127.0.0.1";   ///< numeric, of rank 0's machine
-  std::uint16_t port = 0;             ///< rank 0 listens there; others at the first free from it on
+  std::uint16_t port = 0;             ///< port of rank 0; others take the first free one from it on
   std::uint16_t ports = 64;
-  /// Machines where members may be found by who comes later.
+  /// Machines where a process that joins later looks for members.
   std::vector<std::string> addresses;
-  std::uint32_t members_max = 0;   ///< who comes later waits; 0: any number
-  std::uint32_t members_unit = 1;  ///< who comes later waits until they are a multiple of it
+  std::uint32_t members_max = 0;   ///< processes beyond it wait; 0: any number
+  std::uint32_t members_unit = 1;  ///< joiners wait until the group's size is a multiple of it
   std::uint64_t workspace_bytes = 0;
   std::uint64_t cookie = 0;  ///< random
   bool share_memory = true;  ///< among ranks of one machine
-  /// Ranks of one machine that differ in it share no memory, as if they were on two.
+  /// Ranks of one machine with different domains share no memory, as if they were on two machines.
   std::string memory_domain;
-  /// Asked while nobody gives this process a place: true when nobody will any more.
+  /// Called while this process waits for a place: true when no member will give it one any more.
   std::function<bool()> over;
-  /// How long members that live may leave each other without an answer.
+  /// How long a living member may take to answer another.
   Duration patience = Duration::seconds(60);
-  /// How long the first meeting, or the wait for a place, may take.
+  /// How long the first meeting, or waiting for a place, may take.
   Duration meeting = Duration::minutes(5);
 };
 
 class MemberGroup {
  public:
-  /// Meets the others of the first generation. `step`: done before, by a checkpoint.
+  /// Meets the other founders of the first generation. `step`: steps already done, from a
+  /// checkpoint.
   [[nodiscard]] static Result<std::unique_ptr<MemberGroup>> found(const Clock& clock,
                                                                   const GroupSettings& settings,
                                                                   std::uint64_t step);
@@ -69,39 +71,41 @@ class MemberGroup {
     return static_cast<std::uint32_t>(roster_.members.size());
   }
   [[nodiscard]] MemberId self() const { return self_; }
-  /// Each member does with every other.
+  /// Whether each member shares memory with every other.
   [[nodiscard]] bool shares_memory() const {
     return size() > 1 && std::ranges::count(machines_, 0u) == std::ssize(machines_);
   }
-  /// By rank: the lowest rank that it shares memory with, itself if none.
+  /// The lowest rank that each rank shares memory with, itself if none; indexed by rank.
   [[nodiscard]] const std::vector<std::uint32_t>& machines() const { return machines_; }
-  /// Of the present generation; another one after regroup().
+  /// The communicator of the present generation; regroup() replaces it.
   [[nodiscard]] Communicator& communicator() { return *communicator_; }
-  /// Of some of its ranks, ascending, this one among them; not to be used after regroup().
+  /// Returns a communicator over some ranks of the generation, ascending, this one among them; not
+  /// to be used after regroup().
   [[nodiscard]] Communicator among(std::vector<std::uint32_t> ranks) {
     return {*exchange_, std::move(ranks)};
   }
-  /// Peers of the same machine read and write it; page-aligned.
+  /// Memory that peers of the same machine read and write; page-aligned.
   [[nodiscard]] std::span<std::byte> workspace() { return workspace_->bytes(); }
 
-  /// Answers who knocks. True: somebody waits for a place, so the group should regroup.
+  /// Answers new connections. Returns whether a process waits for a place that is free, so that the
+  /// group should regroup.
   [[nodiscard]] bool tend();
-  /// How many wait for a place, as far as who leads knows.
+  /// Number of processes that wait for a place; known to the leader only.
   [[nodiscard]] std::size_t waiting() const { return joiners_.size(); }
-  /// The next generation; an operation that is pending has met a lost peer then. `step`: whole
-  /// steps this member has done; none: it has no state yet. Errors: this member is alone with too
-  /// few, or was left out: it ends.
+  /// Enters the next generation; pending operations end with PeerLost. `step`: whole steps this
+  /// member has done; none: it has no state yet. Errors: too few members are left with this one, or
+  /// it was left out; its process must end then.
   [[nodiscard]] Status regroup(std::optional<std::uint64_t> step);
-  /// Says that this member is done. Nobody misses it.
+  /// Tells all members that this one is done, so that they do not count it as lost.
   void farewell();
-  /// As of the settings, from now on.
+  /// Changes GroupSettings::patience.
   void set_patience(Duration patience) { settings_.patience = patience; }
 
   MemberGroup(const Clock& clock, const GroupSettings& settings, PeerMesh mesh,
               std::unique_ptr<ShmWorkspace> workspace);
 
  private:
-  /// By rank; of the present generation.
+  /// Reports of the present generation, by rank.
   using Reports = std::vector<std::optional<MemberReport>>;
 
   [[nodiscard]] static Result<std::unique_ptr<MemberGroup>> make(const Clock& clock,
@@ -109,7 +113,7 @@ class MemberGroup {
                                                                  std::uint32_t first_rank);
   [[nodiscard]] Result<Roster> lead_first_meeting(std::uint64_t step);
   [[nodiscard]] Result<Roster> come_to_first_meeting(std::uint64_t step);
-  /// Places are the founders' own; from `open` on anybody may have one.
+  /// Places are reserved for the founders; from `open` on any process may get one.
   struct FirstMeeting {
     std::vector<RosterMember> members;
     Instant open;
@@ -135,12 +139,13 @@ class MemberGroup {
   [[nodiscard]] Roster lead(const Reports& reports);
   [[nodiscard]] bool enough(const Roster& next) const;
   [[nodiscard]] bool enough_of(const Roster& before, const Roster& next) const;
-  /// Connects to all of the roster and agrees on how memory is shared; false: somebody was lost.
+  /// Connects to all members of the roster and agrees on how memory is shared. False: a member was
+  /// lost.
   [[nodiscard]] bool enter(Roster next);
   [[nodiscard]] bool meet_all();
   void take_in_newcomers();
   [[nodiscard]] bool open_exchange();
-  /// `opened`: whose memory is open here, a bit a rank.
+  /// `opened`: which ranks' memory is open here, one bit per rank.
   [[nodiscard]] bool settle(ExchangeSeat seat, std::uint64_t opened);
   [[nodiscard]] MemberHello hello(std::optional<MemberId> as,
                                   std::optional<std::uint64_t> step) const;
@@ -152,11 +157,11 @@ class MemberGroup {
   std::unique_ptr<ShmWorkspace> workspace_;
   MemberId self_ = MemberId::kNobody;
   Roster roster_;
-  Roster settled_;                  ///< the newest that all of it have heard, as far as is known
-  std::optional<Roster> promised_;  ///< newer, and perhaps settled: this member has said it heard
-  std::vector<MemberId> gone_;      ///< of it, in peace
-  std::vector<MemberId> missed_;    ///< of the roster: not to be reached, or too long silent
-  std::vector<RosterMember> joiners_;  ///< of who leads: connected, and waiting
+  Roster settled_;                  ///< the newest roster known to be confirmed by all its members
+  std::optional<Roster> promised_;  ///< newer, perhaps settled: this member has confirmed it
+  std::vector<MemberId> gone_;      ///< members of settled_ that left in peace
+  std::vector<MemberId> missed_;    ///< members of roster_ that are unreachable or silent too long
+  std::vector<RosterMember> joiners_;  ///< connected and waiting for a place; the leader's only
   std::unique_ptr<PeerExchange> exchange_;
   std::unique_ptr<Communicator> communicator_;
   std::vector<std::uint32_t> machines_;

@@ -10,7 +10,7 @@
 namespace orrery {
 namespace {
 
-/// A step: everybody's rank is added up. Nothing: somebody was lost.
+/// Does a step: sums all ones of the members. Nothing: a member was lost.
 std::optional<std::int32_t> step(MemberGroup& group) {
   std::vector<std::int32_t> one(3000, 1);
   const Elements in_out(std::as_writable_bytes(std::span(one)), SumType::kInt32);
@@ -65,7 +65,7 @@ TEST_P(GroupThreads, ADeathEndsTheCollectivesOfGroupsThatTheDeadWasNotIn) {
     std::vector<float> some(9000, 1);
     for (bool lost = false; !lost;) {
       lost = !pair.all_reduce(Elements(some));
-      // Groups meet again, so that no pair goes on by itself.
+      // All groups synchronise here, so that no pair continues by itself.
       lost = lost || !step(*group);
     }
     const Status again = group->regroup(1);
@@ -92,7 +92,7 @@ TEST_P(GroupThreads, WhatWasHalfSentWhenACollectiveWasGivenUpHarmsNobody) {
       ASSERT_FALSE(group->communicator().all_reduce(Elements(large)));
     }
     if (rank == 0) given_up.count_down();
-    if (rank == 1) given_up.wait();  // nobody has read what rank 0 had for it
+    if (rank == 1) given_up.wait();  // no rank has read what rank 0 sent
     const Status again = group->regroup(0);
     ASSERT_TRUE(again) << again.error().text();
     EXPECT_EQ(step(*group), 2);
@@ -106,7 +106,7 @@ TEST_P(GroupThreads, NobodyWaitsInACollectiveForWhoHasLeftIt) {
     auto group = gang_.found(rank);
     ASSERT_NE(group, nullptr);
     ASSERT_EQ(step(*group), 3);
-    // Rank 2 has seen what the others have not.
+    // Rank 2 has noticed a loss that the others have not.
     if (rank < 2) ASSERT_EQ(step(*group), std::nullopt);
     const Status again = group->regroup(rank);
     ASSERT_TRUE(again) << again.error().text();
@@ -132,7 +132,8 @@ TEST_P(GroupThreads, WhoLeavesInPeaceIsNotMissed) {
     left.wait();
     EXPECT_EQ(step(*group), std::nullopt);
     if (rank == 3) {
-      // The other one is lost, not gone: half of those that are left, and without the lowest.
+      // The other member is lost and has not left in peace: rank 3 is half of the rest, without the
+      // lowest.
       const Status again = group->regroup(1);
       ASSERT_FALSE(again);
       EXPECT_NE(again.error().message.find("1 of 4 ranks"), std::string::npos);
@@ -225,7 +226,7 @@ TEST_P(GroupThreads, WhoFindsNoRoomWaitsForIt) {
 TEST_P(GroupThreads, WhoComesLaterIsFedByWhoIsFarthest) {
   std::latch met(3);
   gang_.run([&](std::uint32_t rank) {
-    // Rank 3 comes when the others are at work.
+    // Rank 3 joins when the others are running.
     if (rank == 3) met.wait();
     auto group = rank == 3 ? nullptr
                            : MemberGroup::found(
@@ -281,7 +282,7 @@ TEST_P(GroupThreads, WhoIsSilentTooLongIsLeftOutAndKnowsIt) {
     auto group = MemberGroup::found(kClock, settings, 0).value();
     ASSERT_EQ(step(*group), 3);
     if (rank == 2) {
-      over.wait();  // alive, and deaf
+      over.wait();  // alive, but silent
       EXPECT_FALSE(group->regroup(0));
       return;
     }

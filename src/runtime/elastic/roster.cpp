@@ -50,7 +50,7 @@ void write_step(json& to, std::optional<std::uint64_t> step) {
   if (step) to["step"] = *step;
 }
 
-/// What `read` makes of the text; nothing where it throws.
+/// Returns the result of `read` for the text; nothing if it throws.
 template <class Read>
 auto read_text(std::span<const std::byte> text, const Read& read)
     -> std::optional<decltype(read(std::declval<const json&>()))> {

@@ -1,7 +1,8 @@
-// runtime/elastic/roster.hpp - what members of a group tell each other about who they are, as JSON.
+// runtime/elastic/roster.hpp - the messages by which members of a group identify themselves, as
+// JSON.
 //
-// Plain values and their texts. A text that is none of these is nullopt: its sender is not one of
-// us.
+// Plain values and their texts. A text that is none of these reads as nullopt: its sender is not a
+// member.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +16,20 @@
 
 namespace orrery {
 
-/// The first words on a connection.
+/// The first message on a connection.
 struct MemberHello {
-  std::string gang;  ///< job, attempt and gang: all of a group say the same
-  /// Who it is; none: it asks to join.
+  std::string gang;  ///< job, attempt and gang: the same for all members of a group
+  /// The sender's id; none: it asks to join.
   std::optional<MemberId> member;
   std::string endpoint;
   SegmentAddress workspace;
-  std::optional<std::uint64_t> step;  ///< steps it has done; none: it has no state yet
+  std::optional<std::uint64_t> step;  ///< steps done; none: it has no state yet
 };
 
-/// To all: this member takes part in no collective of this generation any more, how far it is and
-/// whom it misses.
+/// Sent to all: the sender takes part in no collective of this generation any more; how far it is,
+/// and which members it has lost.
 struct MemberReport {
-  std::uint32_t generation = 0;  ///< of the newest roster it has
+  std::uint32_t generation = 0;  ///< generation of the newest roster it knows
   std::optional<std::uint64_t> step;
   std::vector<MemberId> lost;
 };
@@ -40,16 +41,17 @@ struct RosterMember {
   std::optional<std::uint64_t> step;  ///< steps it has done; none: it has no state yet
 };
 
-/// Who goes on, by rank. Invariant: generations of a group only grow; the ids are distinct.
+/// The members of a generation, by rank. Invariant: generations of a group only grow; the ids are
+/// distinct.
 struct Roster {
   std::uint32_t generation = 0;
   std::vector<RosterMember> members;
-  std::vector<MemberId> gone;  ///< of the generation before, in peace
+  std::vector<MemberId> gone;  ///< members of the generation before that left in peace
 
-  /// Its rank; size() of the members when it is none.
+  /// Returns the member's rank, or members.size() if it is not in the roster.
   [[nodiscard]] std::uint32_t rank_of(MemberId id) const;
   [[nodiscard]] bool has(MemberId id) const { return rank_of(id) < members.size(); }
-  /// The lowest rank that is farthest; its state is everybody's.
+  /// Returns the lowest rank with the most steps done, whose state all members take over.
   [[nodiscard]] std::uint32_t source() const;
   [[nodiscard]] std::uint64_t step() const { return members[source()].step.value_or(0); }
 };

@@ -10,7 +10,7 @@ namespace {
 constexpr std::int64_t kLogitsMax = 1 << 18;
 constexpr std::int64_t kLogitRowsMin = 64;
 
-/// Hands out the arena's floats in cache lines; with none, counts them.
+/// Allocates the arena's floats in cache lines; without an arena it only counts them.
 class ArenaCursor {
  public:
   explicit ArenaCursor(float* arena) : arena_(arena) {}
@@ -64,16 +64,16 @@ struct PieceSizes {
   }
 
   std::int64_t rows;
-  std::int64_t own;  ///< of them, at most
+  std::int64_t own;  ///< the most rows a rank keeps as its own
   std::int64_t stream;
   std::int64_t qkv;
   std::int64_t attended;
   std::int64_t scales;
   std::int64_t scored;
-  std::int64_t inner;  ///< of a row, as is the next
+  std::int64_t inner;  ///< per row, as is the next
   std::int64_t activation;
   std::int64_t ffn_rows;       ///< in a feed-forward part, or one expert, at once
-  std::int64_t kept_ffn_rows;  ///< of all experts
+  std::int64_t kept_ffn_rows;  ///< rows of all experts
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
 // runtime/trainer/adamw.hpp - the optimiser's step on any contiguous range of the weights, and the
 // learning rate of each step. Pure functions over values the caller owns.
 //
-// Invariant: an element's new bits depend on its own values alone, so however the vector is cut
-// into ranges, the whole is the same.
+// Invariant: an element's new bits depend on its own values alone, so the result does not depend on
+// how the vector is cut into ranges.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct AdamW {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
-  double weight_decay = 0.1;  ///< a step takes rate x weight_decay of a weight that decays
+  double weight_decay = 0.1;  ///< a step subtracts rate x weight_decay of each weight that decays
 };
 
 /// Elements [begin, begin + parameters.size()) of the flat vector. The two moments start as 0.

@@ -1,5 +1,5 @@
-// runtime/trainer/aligned_floats.hpp - a vector of floats that begins at a cache line, so that what
-// is computed of it never depends on where the process happened to put it.
+// runtime/trainer/aligned_floats.hpp - a vector of floats that begins at a cache line, so that
+// results never depend on where the process happened to allocate it.
 #pragma once
 
 #include <cstddef>

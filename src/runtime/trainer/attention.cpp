@@ -123,7 +123,7 @@ void CausalAttention::forward_block(const Head& head, std::int64_t first, std::i
                       .c_stride = out_stride});
 }
 
-// Keys and values collect from several blocks, and from several heads where they are shared.
+// Gradients of keys and values add up over several blocks, and over several heads if shared.
 void CausalAttention::backward(const TokenRows& batch, const AttentionRows& rows,
                                const AttentionGradient& gradient) {
   std::fill_n(gradient.qkv, batch.count() * stride_, 0.0F);

@@ -1,11 +1,11 @@
 // runtime/trainer/attention.hpp - causal attention of one layer, forward and backward, as matrix
-// products a head and a block of 64 query rows; what a row may not see beyond its block is not
+// products per head and block of 64 query rows; columns that no row of a block may see are not
 // computed.
 //
-// Owned by a TrainableTransformer. The probabilities are not kept from the forward pass but made
-// again (T. Dao et al., "FlashAttention", 2022): two floats a row and head are. Not thread-safe.
-// Cost of the forward pass: about 2 x sequences x heads x time^2 x head width operations, of the
-// backward 3.5 times that.
+// Owned by a TrainableTransformer. The forward pass does not keep the probabilities, which are
+// recomputed (T. Dao et al., "FlashAttention", 2022), but only two floats per row and head. Not
+// thread-safe. Cost of the forward pass: about 2 x sequences x heads x time^2 x head width
+// operations, of the backward 3.5 times that.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace orrery {
 /// Rows of a micro-batch: sequences of equal length, one after another.
 struct TokenRows {
   std::int64_t sequences = 0;
-  std::int64_t time = 0;  ///< tokens of each
+  std::int64_t time = 0;  ///< tokens of each sequence
   [[nodiscard]] std::int64_t count() const { return sequences * time; }
 };
 
@@ -33,7 +33,7 @@ struct AttentionRows {
   float* inverse_sum = nullptr;  ///< heads x rows
 };
 
-/// Gradients: `out` is read, `qkv` written.
+/// Gradients of `out`, which is read, and of `qkv`, which is written.
 struct AttentionGradient {
   const float* out = nullptr;
   float* qkv = nullptr;
@@ -64,7 +64,7 @@ class CausalAttention {
   std::int64_t kv_heads_;
   std::int64_t head_width_;
   std::int64_t stride_;  ///< floats of a row of qkv
-  float scale_;          ///< of the scores: 1 / sqrt(head width)
+  float scale_;          ///< factor of the scores: 1 / sqrt(head width)
   AlignedFloats scores_;
   AlignedFloats score_gradient_;
   AlignedFloats cosine_;  ///< empty without rotary positions

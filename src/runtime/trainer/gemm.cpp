@@ -13,8 +13,8 @@
 #include "runtime/trainer/aligned_floats.hpp"
 #include "runtime/trainer/kernels.hpp"
 
-// Of the OpenMP library that oneDNN is built with. Its header comes with a compiler, not with
-// oneDNN.
+// Functions of the OpenMP library that oneDNN is built with. Its header comes with a compiler, not
+// with oneDNN.
 extern "C" {
 int omp_get_max_threads();
 void omp_set_num_threads(int threads);
@@ -25,7 +25,7 @@ namespace {
 
 char letter(MatrixOperand::Order order) { return order == MatrixOperand::Order::kAsIs ? 'N' : 'T'; }
 
-// Of the calling thread's own products.
+// Makes products of the calling thread run in one thread.
 void use_one_thread() {
   if (omp_get_max_threads() != 1) omp_set_num_threads(1);
 }
@@ -69,7 +69,7 @@ void multiply(const FloatProduct& product) {
   ORRERY_ASSERT(status == dnnl_success, "oneDNN refuses only sizes and strides that do not fit");
 }
 
-/// oneDNN's kernels by size, and the rounded factors of the product at hand.
+/// oneDNN's kernels by size, and the rounded factors of the current product.
 class MatrixMultiplier::Bfloat16Products {
  public:
   Bfloat16Products() : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {}
@@ -103,7 +103,7 @@ class MatrixMultiplier::Bfloat16Products {
     return operand.order == MatrixOperand::Order::kTransposed;
   }
 
-  // As the operand lies, row after row without gaps.
+  // Rounds an operand in its stored order, row after row without gaps.
   static std::uint16_t* rounded(const MatrixOperand& operand, Sizes sizes, Bits& bits) {
     if (turned(operand)) std::swap(sizes.first, sizes.second);
     const auto count = static_cast<std::size_t>(sizes.first * sizes.second);

@@ -1,8 +1,8 @@
 // runtime/trainer/gemm.hpp - the product of two matrices of floats, by oneDNN.
 //
-// Matrices lie in rows. A call runs in the calling thread alone, whatever OMP_NUM_THREADS says: the
-// trainer divides work among ranks, and how threads would split a sum decides its bits. Equal sizes
-// give equal bits on machines of one gemm_identity().
+// Matrices are row-major. A call runs in the calling thread alone, whatever OMP_NUM_THREADS says:
+// the trainer divides work among ranks, and the bits of a sum would depend on how threads split it.
+// Equal sizes give equal bits on machines of one gemm_identity().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace orrery {
 
 struct MatrixOperand {
   const float* data = nullptr;
-  std::int64_t stride = 0;  ///< floats from row to row, as it lies
+  std::int64_t stride = 0;  ///< floats from row to row, before transposing
   enum class Order { kAsIs, kTransposed } order = Order::kAsIs;
 };
 
@@ -33,7 +33,7 @@ struct FloatProduct {
   float beta = 0;
 };
 
-/// 2 x rows x columns x inner operations.
+/// Cost: 2 x rows x columns x inner operations.
 void multiply(const FloatProduct& product);
 
 /// Products in a chosen precision. Keeps oneDNN's kernel for each size and room for the rounded

@@ -29,7 +29,7 @@ std::int32_t sample_token(std::span<const float> logits, const GenerateOptions& 
     left -= weights[i];
     if (left < 0) return order[i];
   }
-  return order.back();  // where rounding leaves a little
+  return order.back();  // reached only through rounding
 }
 
 std::vector<std::int32_t> generate(TrainableTransformer& model, std::span<const float> parameters,

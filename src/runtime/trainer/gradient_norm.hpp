@@ -1,7 +1,7 @@
 // runtime/trainer/gradient_norm.hpp - the length of a gradient, summed in an order that does not
-// depend on who holds which part of it: squares in blocks of 4096 elements of the flat vector, the
-// blocks by a binary tree. A rank that holds some blocks makes their sums; whoever has all sums
-// adds the tree.
+// depend on which rank holds which part of it: squares are summed in blocks of 4096 elements of the
+// flat vector, the blocks by a binary tree. A rank that holds some blocks computes their sums; a
+// rank that has all sums adds them up by the tree.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,24 @@ namespace orrery {
 /// Elements of a block. Ranges that ranks own begin at a multiple of it.
 inline constexpr std::size_t kNormBlock = 4096;
 
-/// Blocks of so many elements; the last may be short.
+/// Number of blocks of `elements` elements; the last may be short.
 [[nodiscard]] constexpr std::size_t norm_blocks(std::size_t elements) {
   return (elements + kNormBlock - 1) / kNormBlock;
 }
 
-/// The sum of squares of each block. Precondition: sums.size() == norm_blocks(values.size()).
+/// Computes the sum of squares of each block. Precondition: sums.size() ==
+/// norm_blocks(values.size()).
 void block_squares(std::span<const float> values, std::span<double> sums);
 
-/// The sum by a binary tree: the first 2^k terms, 2^k the greatest below their number, and the
-/// rest. 0 of none.
+/// Returns the sum by a binary tree: the first 2^k terms, where 2^k is the greatest power below
+/// their number, and the rest. 0 if there are none.
 [[nodiscard]] double tree_sum(std::span<const double> terms);
 
-/// The Euclidean length of the whole.
+/// Returns the Euclidean length of the whole gradient.
 [[nodiscard]] double gradient_norm(std::span<const float> gradient);
 
-/// What a gradient of length `norm` is multiplied by to be no longer than `limit`; 1 for a limit of
-/// 0, which is none. Precondition: norm is finite.
+/// Returns the factor that makes a gradient of length `norm` no longer than `limit`; 1 for a limit
+/// of 0, which means no limit. Precondition: norm is finite.
 [[nodiscard]] double clip_factor(double norm, double limit);
 
 }  // namespace orrery

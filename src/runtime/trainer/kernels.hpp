@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// out = (x - mean) / deviation x weight + bias over each row; an RMSNorm leaves mean and bias out.
+/// out = (x - mean) / deviation x weight + bias over each row; an RMSNorm omits mean and bias.
 /// Keeps what the backward pass needs. `width` is a multiple of 16.
 struct NormForward {
   const float* x = nullptr;
@@ -19,12 +19,12 @@ struct NormForward {
   const float* bias = nullptr;
   std::int64_t rows = 0;
   std::int64_t width = 0;
-  float* mean = nullptr;               ///< of each row; unused by an RMSNorm
-  float* inverse_deviation = nullptr;  ///< of each row
+  float* mean = nullptr;               ///< mean of each row; unused by an RMSNorm
+  float* inverse_deviation = nullptr;  ///< inverse deviation of each row
   float* out = nullptr;
 };
 
-/// The gradients of x, weight and bias are added to what is there.
+/// Adds the gradients of x, weight and bias to the existing values.
 struct NormBackward {
   const float* x = nullptr;
   const float* weight = nullptr;
@@ -65,10 +65,10 @@ struct RotaryRows {
   std::int64_t rows = 0;    ///< row r has position r % time
   std::int64_t time = 0;
   std::int64_t heads = 0;
-  std::int64_t half = 0;          ///< of a head's width
+  std::int64_t half = 0;          ///< half of a head's width
   const float* cosine = nullptr;  ///< time x half
   const float* sine = nullptr;
-  float direction = 1;  ///< -1 turns back, which is the gradient's way
+  float direction = 1;  ///< -1 turns back, as the gradient needs
 };
 
 /// Scores become probabilities in place; row r sees its first `visible + r` columns, the others are
@@ -79,10 +79,11 @@ struct CausalSoftmax {
   std::int64_t columns = 0;
   std::int64_t visible = 0;
   float* peak = nullptr;         ///< greatest score of each row
-  float* inverse_sum = nullptr;  ///< of each row's exponentials
+  float* inverse_sum = nullptr;  ///< inverse sum of each row's exponentials
 };
 
-/// Scores become probabilities again, and the probabilities' gradients those of the scores.
+/// Recomputes probabilities from scores, and turns the probabilities' gradients into those of the
+/// scores.
 struct CausalSoftmaxBackward {
   float* scores = nullptr;
   float* gradient = nullptr;
@@ -111,11 +112,11 @@ struct CrossEntropy {
   std::int64_t vocab = 0;
   float* loss = nullptr;
   enum class Gradient { kNone, kInPlace } gradient = Gradient::kNone;
-  float scale = 1;  ///< of the gradient that takes the place of the logits
+  float scale = 1;  ///< factor of the gradient that replaces the logits
 };
 
 /// One step of AdamW on a contiguous range (I. Loshchilov and F. Hutter, "Decoupled Weight Decay
-/// Regularization", 2019, algorithm 2); runtime/trainer/adamw.hpp says what the numbers are.
+/// Regularization", 2019, algorithm 2); runtime/trainer/adamw.hpp explains the numbers.
 struct AdamStep {
   float* parameters = nullptr;
   const float* gradient = nullptr;
@@ -161,10 +162,10 @@ struct KernelTable {
   void (*exponential)(const float* x, std::int64_t count, float* out) = nullptr;
 };
 
-/// The fastest table this CPU runs.
+/// Returns the fastest table that this CPU can run.
 [[nodiscard]] const KernelTable& kernels();
 
-/// The table of that name, or nullptr where it was not built or the CPU does not run it.
+/// Returns the table of that name, or nullptr if it was not built or the CPU cannot run it.
 [[nodiscard]] const KernelTable* kernels_of(const char* isa);
 
 }  // namespace orrery

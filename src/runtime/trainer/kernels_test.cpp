@@ -12,7 +12,7 @@
 namespace orrery {
 namespace {
 
-// Rows that end amid a vector, where the kernel allows it.
+// Rows end in the middle of a vector where the kernel allows it.
 constexpr std::int64_t kRows = 5;
 constexpr std::int64_t kWidth = 48;
 constexpr std::int64_t kOdd = 37;

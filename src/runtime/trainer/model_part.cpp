@@ -12,7 +12,7 @@ namespace {
 /// Inner columns are whole vectors of the kernels.
 constexpr std::int64_t kInnerMultiple = 16;
 
-/// Of a part with some ranks and stages.
+/// Checks the experts of a part that has at least one rank and stage.
 Status check_experts(const TransformerConfig& config, const ModelPart& part) {
   const std::uint32_t groups = part.expert_ranks;
   if (groups == 0) return input_error(config.where, "layout.ep: at least 1");
@@ -31,7 +31,7 @@ Status check_experts(const TransformerConfig& config, const ModelPart& part) {
                                                config.experts, groups));
 }
 
-/// Of a part with equal stages.
+/// Checks the chunks of a part whose stages are equal.
 Status check_chunks(const TransformerConfig& config, const ModelPart& part) {
   if (part.chunks == 0) return input_error(config.where, "layout.vpp: at least 1");
   if (part.chunks == 1) return {};

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         SharedCase{"LlamaInTwoStagesOfTwo", kLlama, {.tp = 2, .pp = 2}, 2}),
     [](const auto& shared) { return shared.param.name; });
 
-/// Mixtures of experts: a step of finite differences would change a row's choice.
+/// Mixtures of experts are not tested by finite differences: a step would change a row's choice.
 class SharedExpertThreads : public SharedModelThreads {};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -116,7 +116,7 @@ INSTANTIATE_TEST_SUITE_P(
             "LlamaInStagesOfExpertsSharedOut", kLlama, {.tp = 2, .pp = 2, .ep = 2}, 2, kNone, 4}),
     [](const auto& shared) { return shared.param.name; });
 
-/// Of two gradients, of one tensor: how long their difference is beside the second.
+/// Returns the length of the difference of two gradients of a tensor, relative to the second.
 double relative_error(const ParameterTensor& tensor, std::span<const float> found,
                       std::span<const float> expected) {
   double error = 0;

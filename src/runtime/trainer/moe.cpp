@@ -11,11 +11,11 @@ namespace {
 
 constexpr auto kTransposed = MatrixOperand::Order::kTransposed;
 constexpr std::size_t kLanes = 16;
-constexpr std::int64_t kBfloat16Rows = 16;  // of an expert, a multiple
+constexpr std::int64_t kBfloat16Rows = 16;  // rows of an expert are a multiple of it
 
 std::size_t index(std::int64_t number) { return static_cast<std::size_t>(number); }
 
-/// e^(score - best score) of a row; what it returns is their sum.
+/// Computes e^(score - best score) for a row; returns their sum.
 double exponentials(std::span<const float> scores, std::span<double> out) {
   const auto best = static_cast<double>(*std::ranges::max_element(scores));
   double total = 0;
@@ -30,7 +30,7 @@ std::span<const float> row_of(const RouterScores& of, std::int64_t row) {
   return {of.scores + row * of.experts, index(of.experts)};
 }
 
-/// The best of those that are not taken yet; a score that is no number is never better.
+/// Returns the best expert that is not taken yet; a NaN score is never better.
 std::int32_t best_of(std::span<const float> scores, std::span<const std::int32_t> taken) {
   std::int32_t best = -1;
   for (std::int32_t expert = 0; expert < static_cast<std::int32_t>(scores.size()); ++expert) {
@@ -56,7 +56,7 @@ void scale_row(float* row, std::int64_t width, float by) {
   for (std::int64_t i = 0; i < width; ++i) row[i] *= by;
 }
 
-/// In lanes of a fixed order. Precondition: `count` is a multiple of 16.
+/// Sums in lanes of a fixed order. Precondition: `count` is a multiple of 16.
 float dot(const float* a, const float* b, std::int64_t count) {
   std::array<float, kLanes> lanes{};
   for (const float* end = a + count; a != end; a += kLanes, b += kLanes) {
@@ -120,7 +120,7 @@ std::int64_t rows_of_experts(const ParameterLayout& layout, std::int64_t rows) {
   const TransformerConfig& config = layout.config();
   const std::int64_t here = config.experts / layout.part().expert_ranks;
   const std::int64_t most = rows * std::min(config.experts_per_token, here);
-  // One row of each expert may need room for more.
+  // Each expert's rows may be padded from one row to a multiple.
   return most + here * (rows_of_expert(config, 1) - 1);
 }
 
@@ -147,7 +147,7 @@ std::span<float> MixtureOfExperts::choice_gradient(const MoeRows& rows) {
   return std::span(choice_gradient_).first(index(rows.count * config_.experts_per_token));
 }
 
-// Their rows stand one after another. Who has none is left out.
+// The rows of the experts are stored one after another. An expert without rows is left out.
 std::vector<MixtureOfExperts::Group> MixtureOfExperts::groups_of(const MoeRows& rows) const {
   std::vector<Group> groups;
   std::int64_t before = 0;
@@ -260,9 +260,9 @@ void MixtureOfExperts::expert_backward(const MoeRows& rows, const MoeGradient& g
   scatter(group, rows.gathered, gradient.x);
 }
 
-/// The gradients of the expert's results into rows.gathered, those of its activations into
-/// gradient.activation, and those of the weights: of w in y = w (a W) it is (a W) dy = a (dy W^T),
-/// where dy W^T is needed anyway.
+/// Writes the gradients of the expert's results to rows.gathered, those of its activations to
+/// gradient.activation, and those of the choices' weights: the gradient of w in y = w (a W) is (a
+/// W) dy = a (dy W^T), where dy W^T is needed anyway.
 void MixtureOfExperts::weigh(const MoeRows& rows, const MoeGradient& gradient, const Group& group) {
   const LinearParameters& down = group.expert.down;
   gather(group, gradient.out, rows.gathered);
@@ -280,7 +280,7 @@ void MixtureOfExperts::weigh(const MoeRows& rows, const MoeGradient& gradient, c
   }
 }
 
-/// What it returns is the gradient of group.inner.
+/// Returns the gradient of group.inner.
 const float* MixtureOfExperts::activate_backward(const Group& group, const MoeGradient& gradient) {
   const std::int64_t width = group.expert.down.in;
   if (config_.family == TransformerFamily::kGpt) {
@@ -295,9 +295,9 @@ const float* MixtureOfExperts::activate_backward(const Group& group, const MoeGr
   return gradient.inner;
 }
 
-/// A softmax with results p and their gradients g gives its scores p (g - sum(p g)): once over the
-/// chosen experts, and once over all for the balance loss, whose g is experts x (an expert's share
-/// of the choices) / rows.
+/// The gradient of a softmax's scores is p (g - sum(p g)) for results p with gradients g: once over
+/// the chosen experts, and once over all for the balance loss, whose g is experts x (an expert's
+/// share of the choices) / rows.
 void MixtureOfExperts::score_gradients(const MoeRows& rows, float loss_scale) {
   const RouterScores of = scores_of(rows.scores, rows.count);
   const auto count = static_cast<double>(of.rows);
@@ -352,7 +352,7 @@ void MixtureOfExperts::router_backward(const MoeRows& rows, const MoeGradient& g
                     .beta = 1});
 }
 
-/// c = a W. Given: rows, a, where b and c are.
+/// Computes c = a W. Given: rows, a, and the addresses of b and c.
 void MixtureOfExperts::multiply(const LinearParameters& linear, FloatProduct product) {
   product.columns = linear.out;
   product.inner = linear.in;
@@ -362,7 +362,7 @@ void MixtureOfExperts::multiply(const LinearParameters& linear, FloatProduct pro
   products_.multiply(product);
 }
 
-/// c = a W^T. Given: the same.
+/// Computes c = a W^T. Given: rows, a, and the addresses of b and c.
 void MixtureOfExperts::multiply_back(const LinearParameters& linear, FloatProduct product) {
   product.columns = linear.in;
   product.inner = linear.out;
@@ -372,8 +372,8 @@ void MixtureOfExperts::multiply_back(const LinearParameters& linear, FloatProduc
   products_.multiply(product);
 }
 
-/// c += a^T b, or its transpose where W is kept so. Given: inner, a of what went in, b of the
-/// gradient of what came out, where c is.
+/// Computes c += a^T b, or its transpose if W is stored transposed. Given: inner, a (the input), b
+/// (the gradient of the output), and the address of c.
 void MixtureOfExperts::add_weight_gradient(const LinearParameters& linear, FloatProduct product) {
   if (!in_out(linear)) std::swap(product.a, product.b);
   product.a.order = kTransposed;

@@ -4,12 +4,12 @@
 // softmax for weights. No expert is ever full, so no row is dropped.
 //
 // Owned by a TrainableTransformer, whose activations it works on; used by one thread at a time.
-// Owns what it says of a layer's rows while it works on them. Of a model that ranks share it
-// computes the experts, or columns of them, that are here: results and gradients are partial sums
-// then. Invariant: rows of an expert stand in their order, and a row's results are added in the
-// experts' order. Cost: the products of the chosen experts, one a matrix and expert, in
-// `products`' precision; the router's in float32. In bfloat16, where each size of a product has a
-// kernel of its own, an expert's rows are filled up with zeros to a multiple of 16.
+// Owns the routing of a layer's rows while it works on them. If ranks share the model, it computes
+// the experts, or columns of them, that are on this rank: results and gradients are then partial
+// sums. Invariant: rows of an expert keep their order, and a row's results are added in the
+// experts' order. Cost: the products of the chosen experts, one per matrix and expert, in
+// `products`' precision; the router's in float32. In bfloat16, where each size of a product needs
+// its own kernel, an expert's rows are padded with zeros to a multiple of 16.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace orrery {
 
-/// What the router makes of rows: rows x experts.
+/// The router's output: rows x experts scores.
 struct RouterScores {
   const float* scores = nullptr;
   std::int64_t rows = 0;
@@ -32,77 +32,80 @@ struct RouterScores {
 
 /// Which rows go to which experts. A place is row x chosen + choice.
 struct ExpertRouting {
-  std::vector<std::int32_t> experts;    ///< by place; of a row, the best first
+  std::vector<std::int32_t> experts;    ///< by place; the best of a row first
   std::vector<float> weights;           ///< by place; those of a row have the sum 1
-  std::vector<std::int64_t> by_expert;  ///< places, expert after expert, of each in ascending order
-  std::vector<std::int64_t> begin;      ///< of each expert's in by_expert, then the end
+  std::vector<std::int64_t> by_expert;  ///< places, expert after expert, ascending for each
+  std::vector<std::int64_t> begin;      ///< begin of each expert's in by_expert, then the end
 };
 
-/// The best scores of each row, of equal ones those of the lower experts; their weights are the
-/// softmax over them. O(rows x experts x chosen).
+/// Chooses the experts with the best scores of each row, the lower experts among equal scores;
+/// their weights are the softmax over the chosen scores. O(rows x experts x chosen).
 void choose_experts(const RouterScores& of, ExpertRouting& routing);
 
-/// experts x sum over the experts of (its share of all choices) x (its mean probability), where
-/// probabilities are the softmax over all experts: 1 if all get the same, and about `experts` if
-/// one gets everything (W. Fedus et al., "Switch Transformers", 2021, section 2.2).
+/// Returns experts x sum over the experts of (its share of all choices) x (its mean probability),
+/// where probabilities are the softmax over all experts: 1 if all experts are chosen equally often,
+/// and about `experts` if one gets every row (W. Fedus et al., "Switch Transformers", 2021, section
+/// 2.2).
 [[nodiscard]] double balance_loss(const RouterScores& of, const ExpertRouting& routing);
 
-/// Room that one expert's rows take, of at most `rows` of them.
+/// Returns the rows of memory that one expert needs for at most `rows` rows.
 [[nodiscard]] std::int64_t rows_of_expert(const TransformerConfig& config, std::int64_t rows);
 
-/// Room that all rows take that go to experts of the layout, of `rows` rows, whatever the router
-/// does: each goes to as many as it chooses, and where fewer are here, perhaps to all of them.
+/// Returns the rows of memory that the experts of the layout need for `rows` rows, whatever the
+/// router does: each row goes to as many experts as it chooses, and if fewer are on this rank,
+/// perhaps to all of them.
 [[nodiscard]] std::int64_t rows_of_experts(const ParameterLayout& layout, std::int64_t rows);
 
 /// A layer's rows in a micro-batch. Kept between forward and backward pass: scores, inner,
 /// activation.
 struct MoeRows {
-  const float* parameters = nullptr;  ///< of the whole layout
+  const float* parameters = nullptr;  ///< parameters of the whole layout
   const MoeParameters& layer;
   std::int64_t count = 0;
   const float* x = nullptr;     ///< count x width
   float* scores = nullptr;      ///< count x experts
-  float* inner = nullptr;       ///< of each choice of an expert here: rows_of_experts()
-  float* activation = nullptr;  ///< the same
+  float* inner = nullptr;       ///< for each choice of an expert here: rows_of_experts()
+  float* activation = nullptr;  ///< as inner
   float* gathered = nullptr;    ///< room for rows_of_expert() x width
 };
 
 struct MoeGradient {
-  const float* out = nullptr;   ///< of the result: count x width
-  float* x = nullptr;           ///< of what went in
-  float* inner = nullptr;       ///< room for one expert's: rows_of_expert()
-  float* activation = nullptr;  ///< the same
-  float* parameters = nullptr;  ///< added to, of the whole layout
-  float loss_scale = 1;         ///< of the balance loss's gradient, beside the configured one
+  const float* out = nullptr;   ///< gradient of the output: count x width
+  float* x = nullptr;           ///< gradient of the input
+  float* inner = nullptr;       ///< room for one expert's rows: rows_of_expert()
+  float* activation = nullptr;  ///< as inner
+  float* parameters = nullptr;  ///< gradient of the whole layout; added to
+  float loss_scale = 1;         ///< factor of the balance loss, beside the configured one
 };
 
 class MixtureOfExperts {
  public:
-  /// For at most `rows` rows of a layer. Precondition: layout.config().experts > 0. Borrows both
+  /// `rows` is the most rows of a layer. Precondition: layout.config().experts > 0. Borrows both
   /// layout and products.
   MixtureOfExperts(const ParameterLayout& layout, std::int64_t rows, MatrixMultiplier& products);
 
-  /// Fills what is kept.
+  /// Fills what is kept for the backward pass.
   void forward(const MoeRows& rows);
   /// Adds the result to `out`. Precondition: forward() of these rows was the call before.
   void add_result(const MoeRows& rows, float* out);
-  /// Writes gradient.x as far as the experts make it, and choice_gradient().
+  /// Writes the experts' part of gradient.x, and choice_gradient().
   void experts_backward(const MoeRows& rows, const MoeGradient& gradient);
-  /// Of the weights of the layer's choices, by place: ranks that share the layer add theirs up
-  /// before router_backward().
+  /// The gradient of the weights of the layer's choices, by place: ranks that share the layer sum
+  /// theirs before router_backward().
   [[nodiscard]] std::span<float> choice_gradient(const MoeRows& rows);
-  /// The router's own, with the balance loss's; adds to gradient.x, unless it is nullptr.
-  /// Precondition: experts_backward() of these rows was the call before.
+  /// Adds the router's gradient, with the balance loss's; adds to gradient.x, too, unless it is
+  /// nullptr. Precondition: experts_backward() of these rows was the call before.
   void router_backward(const MoeRows& rows, const MoeGradient& gradient);
-  /// Of rows whose scores are known. Calls of others may come between.
+  /// Returns the balance loss of rows whose scores are known. Other rows may have been computed
+  /// since.
   [[nodiscard]] double balance(const float* scores, std::int64_t rows);
 
  private:
-  /// The rows of one of the experts here.
+  /// The rows of one of the experts on this rank.
   struct Group {
     const ExpertParameters& expert;
     std::span<const std::int64_t> places;
-    std::int64_t rows = 0;  ///< as many as places, or more, which are 0
+    std::int64_t rows = 0;  ///< number of places, plus padding rows of zeros
     float* inner = nullptr;
     float* activation = nullptr;
   };
@@ -122,7 +125,7 @@ class MixtureOfExperts {
   const KernelTable& kernels_;
   const TransformerConfig& config_;
   MatrixMultiplier& products_;
-  ExpertRouting routing_;  ///< of the rows at hand
+  ExpertRouting routing_;  ///< routing of the current rows
   std::vector<float> choice_gradient_;
   std::vector<float> score_gradient_;
 };

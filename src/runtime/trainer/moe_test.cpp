@@ -66,9 +66,9 @@ ExpertRouting routed(const std::vector<float>& scores, std::int64_t experts, std
 using Numbers = std::vector<std::int64_t>;
 
 TEST(MoeRouter, GivesEachRowToItsBestExpertsAndTiesToTheLower) {
-  const ExpertRouting routing = routed({0, 2, 1, 2,     // two are best
-                                        1, 1, 1, 1,     // all are
-                                        -5, -5, 0, 3},  // one is
+  const ExpertRouting routing = routed({0, 2, 1, 2,     // two experts are best
+                                        1, 1, 1, 1,     // all are equal
+                                        -5, -5, 0, 3},  // one is best
                                        4, 2);
   EXPECT_EQ(routing.experts, (std::vector<std::int32_t>{1, 3, 0, 1, 3, 2}));
   EXPECT_EQ(routing.weights[0], 0.5F);
@@ -99,13 +99,13 @@ TEST(MoeRouter, IsBalancedAtOneAndAsBadAsThereAreExperts) {
 
 // --- One layer ----------------------------------------------------------------------------------
 
-/// A layer said once more, a row at a time, in doubles.
+/// A reference implementation of a layer, a row at a time, in doubles.
 class PlainExperts {
  public:
   PlainExperts(const TransformerConfig& config, const MoeParameters& layer)
       : config_(config), layer_(layer) {}
 
-  /// The sum of result x `wanted`, plus router_loss x the balance loss.
+  /// Returns the sum of result x `wanted`, plus router_loss x the balance loss.
   double objective(const Row& parameters, const Row& x, const Row& wanted) const {
     const auto width = static_cast<std::size_t>(config_.width);
     const auto experts = static_cast<std::size_t>(config_.experts);
@@ -179,7 +179,7 @@ class PlainExperts {
   const MoeParameters& layer_;
 };
 
-/// The first layer's experts over some rows, with room for all that they touch.
+/// The first layer's experts over some rows, with all buffers that they use.
 class ExpertsAtWork {
  public:
   ExpertsAtWork(const TransformerConfig& config, std::int64_t rows)
@@ -202,7 +202,8 @@ class ExpertsAtWork {
     moe_.add_result(rows_of(parameters, x), out.data());
     return out;
   }
-  /// Of the parameters, and of x. result() of the same was called before.
+  /// Returns the gradients of the parameters and of x. Precondition: result() of the same rows was
+  /// called before.
   std::pair<AlignedFloats, AlignedFloats> gradients(std::span<const float> parameters,
                                                     std::span<const float> x,
                                                     std::span<const float> out) {
@@ -264,8 +265,8 @@ class MoeFamilies : public testing::TestWithParam<TransformerFamily> {
   TransformerConfig config_ = with_experts(GetParam());
   const std::size_t size_ = static_cast<std::size_t>(kRows * config_.width);
 
-  /// Objective and gradients of the layer against those of PlainExperts, whose finite differences
-  /// are exact enough in doubles.
+  /// Compares objective and gradients of the layer with those of PlainExperts, whose finite
+  /// differences are exact enough in doubles.
   void compare(std::span<const float> parameters, std::span<const float> x) {
     ExpertsAtWork work(config_, kRows);
     const AlignedFloats wanted = normal_rows(size_, 6);
@@ -329,7 +330,7 @@ TEST_P(MoeFamilies, ComputeThemWhenEveryRowHasAllExperts) {
   compare(lively_parameters(ParameterLayout(config_), 0.3), normal_rows(size_, 5));
 }
 
-// What every row has in its first element decides.
+// The first element of each row decides its expert.
 TEST_P(MoeFamilies, ComputeThemWhenAnExpertHasAllRowsAndOthersNone) {
   config_.experts_per_token = 1;
   config_.experts = 3;
@@ -358,7 +359,7 @@ TEST_P(MoeFamilies, ComputeThemWhenAnExpertHasAllRowsAndOthersNone) {
 
 // --- The whole model ----------------------------------------------------------------------------
 
-/// Where the parameters of experts stand, tensor for tensor, and nothing: anything else.
+/// Copies the dense model's feed-forward weights into every expert, and all other tensors by name.
 AlignedFloats with_copies(const ParameterLayout& to, const ParameterLayout& dense,
                           std::span<const float> parameters) {
   AlignedFloats copied = lively_parameters(to, 0.3);
@@ -423,7 +424,7 @@ TEST_P(MoeFamilies, WithCopiesOfOneExpertAreTheModelWithoutExperts) {
   }
 }
 
-// Where every row has all experts, no step changes a choice.
+// If every row has all experts, no step changes a choice.
 TEST_P(MoeFamilies, HaveTheGradientThatFiniteDifferencesFindInEveryTensor) {
   config_.experts_per_token = config_.experts;
   TrainableTransformer model(config_, 1);
@@ -447,7 +448,7 @@ TEST_P(MoeFamilies, HaveTheGradientThatFiniteDifferencesFindInEveryTensor) {
     const auto difference = [&](double step) {
       return (objective_at(step) - objective_at(-step)) / (2 * step);
     };
-    // Without its error of second order.
+    // Richardson extrapolation removes the second-order error.
     const double slope = (4 * difference(0.005) - difference(0.01)) / 3;
     EXPECT_NEAR(slope, norm, 2e-3 * norm + 2e-5) << tensor.name;
   }

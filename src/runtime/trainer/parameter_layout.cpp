@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kAlignment = 16;  // floats of a cache line
 constexpr double kDeviation = 0.02;
 
-// The square root is rounded correctly, alike on every machine.
+// The square root is correctly rounded, so it is equal on every machine.
 double residual_deviation(const TransformerConfig& config) {
   return kDeviation / std::sqrt(2.0 * static_cast<double>(config.layers));
 }
@@ -80,7 +80,7 @@ NormParameters ParameterLayout::add_layer_norm(const std::string& name) {
           .bias = add(name + ".bias", {.shape = {config_.width}})};
 }
 
-// What gpt2 calls its linear layers: a convolution of one token.
+// gpt2 calls its linear layers Conv1D: a convolution over one token.
 LinearParameters ParameterLayout::add_conv1d(const std::string& name, const Conv1d& linear) {
   const bool columns = linear.period > 0;
   const std::int64_t ranks = part_.tensor_ranks;
@@ -150,7 +150,8 @@ void ParameterLayout::lay_llama_block(const std::string& prefix) {
   const std::int64_t inner = config_.inner_width();
   const std::int64_t ranks = part_.tensor_ranks;
   const double residual = residual_deviation(config_);
-  // Rows, each of what makes one element, lie together; columns are cut row by row.
+  // A cut by rows keeps contiguous floats, since a row makes one output; a cut by columns takes
+  // some floats of each row.
   const auto by_rows = [&](const char* name, std::int64_t out) {
     return add(prefix + name,
                {.shape = {out, width}, .deviation = kDeviation, .period = out * width});
@@ -177,7 +178,7 @@ void ParameterLayout::lay_llama_block(const std::string& prefix) {
   block.down.weight = by_columns("mlp.down_proj.weight", inner);
 }
 
-/// An expert is on the ranks of one group, which share its inner columns.
+/// Lays out the experts: each is on the ranks of one group, which share its inner columns.
 void ParameterLayout::lay_moe(const std::string& prefix) {
   MoeParameters& moe = blocks_.back().moe;
   moe.router = {
@@ -248,7 +249,7 @@ void ParameterLayout::lay_head() {
 
 namespace {
 
-/// What a row is multiplied with, of experts that are chosen equally often.
+/// Returns the weights that one row is multiplied with, if experts are chosen equally often.
 double ffn_weights_of_a_token(const ParameterLayout& layout, const BlockParameters& block) {
   const double each =
       static_cast<double>(block.up.in * block.up.out + block.down.in * block.down.out);

@@ -1,15 +1,15 @@
-// runtime/trainer/parameter_layout.hpp - where each weight of a model stands in one flat vector of
-// floats: what is trained, sharded, summed over ranks and written to checkpoints is that vector.
+// runtime/trainer/parameter_layout.hpp - where each weight of a model is stored in one flat vector
+// of floats: that vector is what is trained, sharded, summed over ranks and written to checkpoints.
 //
 // Made once from a checked TransformerConfig; immutable. Names and shapes are those of Hugging
-// Face's gpt2, llama and mixtral checkpoints, so a safetensors file of the tensors is one that
-// others can read (gpt2 keeps its matrices [in, out], the others [out, in]). Experts of a GPT,
-// which nobody has a name for, are moe.gate.weight [experts, width] and moe.experts.E.c_fc.weight
-// and c_proj.weight, of a layer. A rank that computes a model with others has the layout of its
-// part: the same tensors, some of them cut, to nothing where they are on another stage or, of
-// experts, on another rank. Invariant: tensors are in ascending order of `begin`, each a multiple
-// of 16 floats, so that it starts a cache line where the vector does; what lies between them is 0
-// and stays so.
+// Face's gpt2, llama and mixtral checkpoints, so other programs can read a safetensors file of the
+// tensors (gpt2 stores its matrices [in, out], the others [out, in]). Experts of a GPT, for which
+// no names are established, are a layer's moe.gate.weight [experts, width] and
+// moe.experts.E.c_fc.weight and c_proj.weight. A rank that computes a model with others has the
+// layout of its part: the same tensors, some of them cut; they are empty if they are on another
+// stage or, for experts, on another rank. Invariant: tensors are in ascending order of `begin`,
+// each a multiple of 16 floats, so that it starts a cache line if the vector does; the gaps between
+// them are 0 and stay 0.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,9 @@
 
 namespace orrery {
 
-/// Of each `period` floats of a whole tensor, `count` from `first` on. One rule for all cuts: rows
-/// of a matrix are one period, columns one a row, heads of queries, keys and values three a row.
+/// Selects from each `period` floats of a whole tensor `count` from `first` on. This describes all
+/// cuts: rows of a matrix are one period, columns one per row, heads of queries, keys and values
+/// three per row.
 struct TensorCut {
   std::size_t period = 0;
   std::size_t first = 0;
@@ -36,14 +37,14 @@ struct TensorCut {
 
 struct ParameterTensor {
   std::string name;
-  std::vector<std::int64_t> shape;  ///< of the whole tensor
-  TensorCut cut;                    ///< of it, what is here
+  std::vector<std::int64_t> shape;  ///< shape of the whole tensor
+  TensorCut cut;                    ///< the part of it on this rank
   std::size_t begin = 0;            ///< floats from the vector's start
-  std::size_t size = 0;             ///< floats that are here
-  bool counts = false;              ///< of parts that have the same of it, this is the first
+  std::size_t size = 0;             ///< floats on this rank
+  bool counts = false;              ///< whether this is the first of the parts with the same floats
   bool decays = false;   ///< whether weight decay applies: matrices do, norms and biases do not
-  float mean = 0;        ///< of the initial values
-  double deviation = 0;  ///< of the initial values
+  float mean = 0;        ///< mean of the initial values
+  double deviation = 0;  ///< deviation of the initial values
 };
 
 /// A matrix product's weights: rows of `in` floats become rows of `out`.
@@ -61,7 +62,7 @@ struct NormParameters {
   std::optional<std::size_t> bias;  ///< a LayerNorm has one, an RMSNorm none
 };
 
-/// One of a layer's experts, as far as it is here; it has no biases.
+/// One of a layer's experts, as far as it is on this rank; it has no biases.
 struct ExpertParameters {
   LinearParameters up;
   LinearParameters down;
@@ -70,18 +71,18 @@ struct ExpertParameters {
 /// A layer's mixture of experts; empty where the layer has none.
 struct MoeParameters {
   LinearParameters router;
-  std::vector<ExpertParameters> experts;  ///< that are here, by number
-  std::size_t first = 0;                  ///< the number of the first of them
+  std::vector<ExpertParameters> experts;  ///< on this rank, by number
+  std::size_t first = 0;                  ///< number of the first expert here
 };
 
 /// One layer. Llama's three projections of the attention, and the two into the feed-forward part,
-/// stand side by side and are one product.
+/// are stored side by side and are one product.
 struct BlockParameters {
   NormParameters attention_norm;
   LinearParameters qkv;
   LinearParameters attention_out;
   NormParameters ffn_norm;
-  LinearParameters up;  ///< this and down: of the first expert here, where there are experts
+  LinearParameters up;  ///< with experts: this and down are those of the first expert here
   LinearParameters down;
   MoeParameters moe;
 };
@@ -96,16 +97,16 @@ class ParameterLayout {
   [[nodiscard]] std::span<const ParameterTensor> tensors() const { return tensors_; }
   /// Floats of the whole vector, a multiple of 16.
   [[nodiscard]] std::size_t size() const { return size_; }
-  /// Weights that are trained: size() without what lies between tensors.
+  /// Number of trained weights: size() without the gaps between tensors.
   [[nodiscard]] std::size_t trained() const;
-  /// nullptr when there is none of the name. O(tensors).
+  /// Returns the tensor of that name, or nullptr. O(tensors).
   [[nodiscard]] const ParameterTensor* find(std::string_view name) const;
 
   [[nodiscard]] std::size_t token_embedding() const { return token_embedding_; }
   [[nodiscard]] std::optional<std::size_t> position_embedding() const {
     return position_embedding_;
   }
-  /// Of the layers that are here, chunk after chunk.
+  /// The layers on this rank, chunk after chunk.
   [[nodiscard]] std::span<const BlockParameters> blocks() const { return blocks_; }
   [[nodiscard]] const NormParameters& final_norm() const { return final_norm_; }
   /// Its weight is token_embedding() when the embedding is tied.
@@ -120,7 +121,7 @@ class ParameterLayout {
   [[nodiscard]] ExpertParameters lay_expert(const std::string& prefix);
   void lay_layers();
   void lay_head();
-  /// Of the whole tensor; `period` floats of it are cut alike, 0: it is not cut.
+  /// Describes a whole tensor; each `period` floats are cut alike, 0: it is not cut.
   struct Added {
     std::vector<std::int64_t> shape;
     double deviation = 0;
@@ -129,7 +130,7 @@ class ParameterLayout {
   };
   std::size_t add(std::string name, const Added& added);
   NormParameters add_layer_norm(const std::string& name);
-  /// Sizes of the whole. `period` columns are cut alike; 0: the rows are cut.
+  /// Sizes of the whole layer. Each `period` columns are cut alike; 0: the rows are cut.
   struct Conv1d {
     std::int64_t in = 0;
     std::int64_t out = 0;
@@ -144,8 +145,8 @@ class ParameterLayout {
     std::uint32_t rank = 0;
     std::uint32_t ranks = 1;
   };
-  /// Of what is laid out now.
-  enum class Place { kElsewhere, kHere, kHereAgain };  ///< again: an earlier stage has it, too
+  /// Where the tensors that are laid out now belong.
+  enum class Place { kElsewhere, kHere, kHereAgain };  ///< kHereAgain: an earlier stage has it, too
   [[nodiscard]] Place place_of_embedding() const;
   [[nodiscard]] Place place_on_stage(std::int64_t stage) const {
     return stage == part_.stage ? Place::kHere : Place::kElsewhere;
@@ -164,16 +165,16 @@ class ParameterLayout {
   LinearParameters head_;
 };
 
-/// Operations of the matrix products of a gradient a token: those the mathematics asks for,
-/// whatever is computed twice, of the part. Only the visible half of the attention counts, and
-/// experts as if they were chosen equally often.
+/// Returns the operations per token of the part's matrix products for a gradient: those that the
+/// mathematics requires, without recomputation. Only the visible half of the attention counts, and
+/// experts count as if they were chosen equally often.
 [[nodiscard]] double operations_per_token(const ParameterLayout& layout);
 
-/// Initial weights as in GPT-2 (A. Radford et al., "Language Models are Unsupervised Multitask
+/// Sets initial weights as in GPT-2 (A. Radford et al., "Language Models are Unsupervised Multitask
 /// Learners", 2019, section 2.3): normal with deviation 0.02, those of projections back into the
 /// residual stream divided by sqrt(2 x layers); norms 1, biases 0. A tensor's values depend on the
-/// seed and its name alone: a part has those of the whole, and draws them all. Precondition:
-/// parameters.size() == layout.size().
+/// seed and its name alone: a part gets the values of the whole model, and draws all of them.
+/// Precondition: parameters.size() == layout.size().
 void initialise(const ParameterLayout& layout, std::uint64_t seed, std::span<float> parameters);
 
 }  // namespace orrery

@@ -8,7 +8,7 @@ struct Rotation {
   double sine = 0;
 };
 
-/// Of an angle in [0, pi] radians, within 1e-15, by Taylor's series.
+/// Returns cosine and sine of an angle in [0, pi] radians, within 1e-15, by Taylor series.
 [[nodiscard]] Rotation rotation_of(double angle);
 
 }  // namespace orrery

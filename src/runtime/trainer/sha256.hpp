@@ -1,5 +1,5 @@
-// runtime/trainer/sha256.hpp - the SHA-256 of what it is given, in order. Made where it is needed,
-// used once, on one thread. Cost: OpenSSL's, about a second each gigabyte.
+// runtime/trainer/sha256.hpp - the SHA-256 of the bytes added, in order. Made where it is needed,
+// used once, on one thread. Cost: OpenSSL's, about a second per gigabyte.
 #pragma once
 
 #include <openssl/evp.h>
@@ -18,9 +18,9 @@ class Sha256 {
 
   Sha256();
   void add(std::span<const std::byte> bytes);
-  /// Once, after all add().
+  /// Returns the hash. To be called once, after all add().
   [[nodiscard]] Value value();
-  /// The same in hexadecimal.
+  /// Returns the hash in hexadecimal instead.
   [[nodiscard]] std::string text();
 
  private:

@@ -18,7 +18,7 @@ struct SequenceSplit {
   std::int64_t held_out = 0;
 };
 
-// Neighbours share a token: what one predicts last is what the next begins with.
+// Adjacent sequences share a token: the last target of one is the first input of the next.
 SequenceSplit split_of(const TextCorpus& corpus, std::int64_t sequence) {
   const std::int64_t all = (corpus.tokens() - 1) / sequence;
   const std::int64_t held_out = all < 2 ? 0 : std::max<std::int64_t>(1, all / 100);

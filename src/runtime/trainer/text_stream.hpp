@@ -1,9 +1,10 @@
 // runtime/trainer/text_stream.hpp - the order in which a training run sees its text: sequence by
-// sequence, each once an epoch in an order of its own, some held out for evaluation.
+// sequence, each once per epoch in an order that differs between epochs, some held out for
+// evaluation.
 //
-// Sample k is a pure function of the corpus, the sequence length, the seed and k. So a run goes on
-// exactly where it was by its step alone, and any rank fetches the samples of any shard: those of
-// step s are s x batch + shard x (batch / shards) + i. Immutable, safe from every thread.
+// Sample k is a pure function of the corpus, the sequence length, the seed and k. So a run can
+// resume exactly from its step number alone, and any rank can fetch the samples of any shard: those
+// of step s are s x batch + shard x (batch / shards) + i. Immutable; safe to use from every thread.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ class SampleOrder {
   /// Precondition: 1 <= count <= 2^62.
   SampleOrder(std::uint64_t seed, std::uint64_t count);
 
-  /// Which of the `count` things is the sample of that number; a new epoch begins every `count`.
+  /// Returns which of the `count` items is the sample of that number; a new epoch begins every
+  /// `count` samples.
   [[nodiscard]] std::uint64_t operator[](std::uint64_t sample) const;
 
  private:
@@ -40,7 +42,7 @@ class TextStream {
                                                  std::uint64_t seed);
 
   [[nodiscard]] const TextCorpus& corpus() const { return corpus_; }
-  /// Sequences of an epoch.
+  /// Number of sequences of an epoch.
   [[nodiscard]] std::int64_t training_sequences() const { return training_; }
   [[nodiscard]] std::int64_t held_out_sequences() const { return held_out_; }
 
@@ -48,7 +50,8 @@ class TextStream {
   /// Precondition: whole samples.
   void training_samples(std::uint64_t first, std::span<std::int32_t> tokens) const;
 
-  /// The same of the held-out sequences, in the text's order. Precondition: there are so many.
+  /// Fills `tokens` with the held-out sequences from `first` on, in the text's order. Precondition:
+  /// there are that many.
   void held_out_samples(std::int64_t first, std::span<std::int32_t> tokens) const;
 
  private:

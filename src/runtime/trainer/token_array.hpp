@@ -1,8 +1,8 @@
 // runtime/trainer/token_array.hpp - many tokens in two or four bytes each, in memory or in a mapped
 // file.
 //
-// Made by token_cache or token_file. A value that shares what it shows; immutable, safe to read
-// from every thread. Cost: a copy is a pointer.
+// Made by token_cache or token_file. A value that shares ownership of its memory; immutable, safe
+// to read from every thread. Cost: copying copies a pointer.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@
 
 namespace orrery {
 
-/// Bytes of a token, lowest first: 2 where `kinds` of them fit, 4 elsewhere.
+/// Returns the bytes of a token, lowest byte first: 2 if `kinds` of them fit, 4 otherwise.
 [[nodiscard]] std::size_t token_width(std::int64_t kinds);
 
-/// Adds the bytes of tokens. Precondition: they fit.
+/// Appends the bytes of tokens to `to`. Precondition: each token fits into `width` bytes.
 void pack_tokens(std::span<const std::int32_t> tokens, std::size_t width, std::string& to);
 
 class TokenArray {
  public:
-  /// `bytes` live as long as `owner`. Precondition: whole tokens.
+  /// `bytes` live as long as `owner`. Precondition: they are whole tokens.
   TokenArray(std::shared_ptr<const void> owner, std::span<const char> bytes, std::size_t width)
       : owner_(std::move(owner)), bytes_(bytes), width_(width) {}
-  /// Of bytes that were packed.
+  /// Makes an array of bytes from pack_tokens().
   [[nodiscard]] static TokenArray of(std::string bytes, std::size_t width);
 
   [[nodiscard]] std::int64_t size() const {
@@ -31,7 +31,7 @@ class TokenArray {
   }
   /// Fills `out` with the tokens from `begin` on. Precondition: there are so many. O(tokens).
   void read(std::int64_t begin, std::span<std::int32_t> out) const;
-  /// The highest of all; -1 of none. O(tokens).
+  /// Returns the highest token; -1 if there are none. O(tokens).
   [[nodiscard]] std::int64_t highest() const;
 
  private:

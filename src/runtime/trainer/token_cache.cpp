@@ -29,10 +29,10 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFinished = ".tokens";
 constexpr std::string_view kUnfinished = ".tmp";
-/// Whole parts of a line, see Tokenizer::encode().
+/// A multiple of kLineMax, so that cuts do not change tokens; see Tokenizer::encode().
 constexpr std::size_t kSlice = 16 * Tokenizer::kLineMax;
 constexpr std::size_t kBatch = 8 * kSlice;  ///< bytes encoded at a time
-/// Turns of waiting for others, each of whom has failed to leave a good file.
+/// How often to wait for other processes that fail to leave a good file.
 constexpr int kTurns = 16;
 
 using TokenSink = std::function<Status(std::span<const std::int32_t>)>;
@@ -43,7 +43,7 @@ class CorpusEncoder {
   CorpusEncoder(const TextCorpus& corpus, const Tokenizer& tokenizer, const TokenSink& sink)
       : corpus_(corpus), tokenizer_(tokenizer), sink_(sink) {}
 
-  /// Error: the sink's.
+  /// Returns the sink's error, if any.
   Status run() {
     for (std::size_t i = 0; i < corpus_.files(); ++i) {
       const std::span<const unsigned char> bytes = corpus_.file(i);
@@ -67,7 +67,7 @@ class CorpusEncoder {
     std::vector<std::int32_t> tokens;
   };
 
-  /// To the last line end within kSlice; of a longer line, kSlice.
+  /// Returns the bytes up to the last line end within kSlice; kSlice if the line is longer.
   static std::size_t slice_of(std::string_view text) {
     if (text.size() <= kSlice) return text.size();
     const std::size_t end = text.substr(0, kSlice).rfind('\n');
@@ -94,7 +94,7 @@ class CorpusEncoder {
   const Tokenizer& tokenizer_;
   const TokenSink& sink_;
   std::vector<Slice> slices_;
-  std::size_t waiting_ = 0;  ///< bytes of the slices
+  std::size_t waiting_ = 0;  ///< bytes of the waiting slices
 };
 
 TokenFileKey key_of(const TextCorpus& corpus, const Tokenizer& tokenizer) {
@@ -117,14 +117,14 @@ tl::unexpected<Error> failed_to(std::string_view what, const std::string& path) 
       fmt::format("{}: cannot {}: {}", path, what, std::generic_category().message(errno)));
 }
 
-/// Nobody else puts tokens there.
+/// Creates the directory, and checks that no other user can write to it.
 Status make_directory(const std::string& path) {
   std::error_code failed;
   const fs::path parent = fs::path(path).parent_path();
   if (!parent.empty()) fs::create_directories(parent, failed);
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return failed_to("make it", path);
   struct stat status{};
-  // Who may put a link there may put it to any directory of this user's.
+  // A symbolic link is refused: it could point to any directory of this user.
   if (::lstat(path.c_str(), &status) != 0) return failed_to("use it", path);
   if (!S_ISDIR(status.st_mode)) {
     return environment_error(fmt::format("{}: expected a directory", path));
@@ -154,7 +154,7 @@ Result<FileDescriptor> lock(const std::string& path, int how) {
   return file;
 }
 
-/// The name of a file of tokens but for what it ends in.
+/// Whether a name is that of a file of tokens without its ending.
 bool is_key(std::string_view name) {
   return name.size() == 2 * sizeof(Sha256::Value) &&
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
@@ -173,14 +173,14 @@ class TokenDirectory {
     unfinished_ = directory_ + "/" + name + std::string(kUnfinished);
   }
 
-  /// Error: it can be neither read nor made there.
+  /// Returns the text, found or made. Error: it can be neither read nor made in the directory.
   Result<TokenizedText> get() {
     if (Status made = make_directory(directory_); !made) return forward_error(made);
     for (int turn = 0; turn < kTurns; ++turn) {
       if (auto found = open(); found) return in_tokens(*found, TokenizedText::Source::kFound);
       Result<FileDescriptor> file = lock(unfinished_, LOCK_EX);
       if (!file) return forward_error(file);
-      // Who had the lock has finished the file, or removed it.
+      // The process that held the lock has finished the file, or removed it.
       if (!is_named(*file, unfinished_)) continue;
       if (auto found = open(); found) {
         ::unlink(unfinished_.c_str());
@@ -205,7 +205,7 @@ class TokenDirectory {
 
   Result<TokenArray> open() const {
     auto tokens = open_token_file(finished_, key_);
-    // Those used last are kept.
+    // Marks the file as used; the most recently used files are kept.
     if (tokens) (void)::utimensat(AT_FDCWD, finished_.c_str(), nullptr, 0);
     return tokens;
   }
@@ -224,7 +224,7 @@ class TokenDirectory {
     return sync_names(directory_);
   }
 
-  /// Removes the files used longest ago, and what dead processes have left.
+  /// Removes the least recently used files, and unfinished files of dead processes.
   void prune() const {
     std::vector<std::pair<fs::file_time_type, std::string>> files;
     std::error_code failed;
@@ -258,7 +258,7 @@ TokenArray encode_in_memory(const TextCorpus& corpus, const Tokenizer& tokenizer
     pack_tokens(tokens, width, bytes);
     return {};
   };
-  (void)CorpusEncoder(corpus, tokenizer, sink).run();  // memory takes all
+  (void)CorpusEncoder(corpus, tokenizer, sink).run();  // the sink cannot fail
   return TokenArray::of(std::move(bytes), width);
 }
 

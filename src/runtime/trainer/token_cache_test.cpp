@@ -26,7 +26,7 @@ namespace {
 using Source = TokenizedText::Source;
 namespace fs = std::filesystem;
 
-/// A byte is a token, counted from `shift`; 0 is the end of a file.
+/// Each byte is a token, counted from `shift`; 0 is the end of a file.
 class ShiftedBytes final : public Tokenizer {
  public:
   explicit ShiftedBytes(std::int64_t kinds) : kinds_(kinds) {
@@ -55,7 +55,7 @@ class ShiftedBytes final : public Tokenizer {
     return text;
   }
 
-  /// By all processes that were forked since it was made.
+  /// Number of calls of encode() in all processes that were forked since it was made.
   int calls() const { return *calls_; }
   void do_before(std::function<void()> what) { before_ = std::move(what); }
 
@@ -105,7 +105,7 @@ class TokenCacheTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  /// In a process of its own; its exit status.
+  /// Runs `body` in a child process, whose exit status is its result; returns the child's id.
   template <class Body>
   static pid_t fork_to(const Body& body) {
     const pid_t child = ::fork();
@@ -160,7 +160,7 @@ TEST_F(TokenCacheTest, EncodesAnotherTextAndWithAnotherTokenizer) {
   EXPECT_EQ(tokenize(corpus(), ShiftedBytes(301), cache_).source, Source::kMade);
   write("text/b", "threE");
   EXPECT_EQ(get().source, Source::kMade);
-  // The same bytes, cut otherwise.
+  // Equal bytes, divided differently among the files.
   write("text/a", "one\ntwot");
   write("text/b", "hrE");
   const TokenizedText cut = get();
@@ -324,7 +324,7 @@ TEST_F(TokenCacheTest, AStreamIsTheSameWhereverItsTokensLie) {
   const TextStream found = open(cache_, Source::kFound);
   std::vector<std::int32_t> expected(68);  // four samples of 16 tokens and the one that follows
   std::vector<std::int32_t> seen(expected.size());
-  // Any sample by its number alone, in any order, in the second epoch, too.
+  // Samples can be read by number alone, in any order, also in the second epoch.
   for (const std::uint64_t k : {0u, 1'000u, 7u, 2'500u}) {
     memory.training_samples(k, expected);
     for (const TextStream* stream : {&made, &found}) {

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view kMagic = "orrtok1\n";
 constexpr std::size_t kHeader = 80;
-constexpr std::size_t kBlock = std::size_t{1} << 20;  ///< of a link of the checksum's chain
+constexpr std::size_t kBlock = std::size_t{1} << 20;  ///< bytes per step of the chained checksum
 
 struct Written {
   std::uint64_t bytes = 0;
@@ -121,7 +121,7 @@ Status TokenFileWriter::finish() {
   if (!waiting_.empty()) {
     if (Status wrote = write_block(waiting_.size()); !wrote) return wrote;
   }
-  // The tokens before what says that they are all there.
+  // Syncs the tokens before the header, which marks the file as complete.
   if (::fdatasync(descriptor_) != 0) return failed(errno);
   const std::array<char, kHeader> header = header_of(key_, {written_, checksum_});
   if (Status wrote = write(0, {header.data(), header.size()}); !wrote) return wrote;

@@ -4,7 +4,7 @@
 // key (32 bytes), bytes of a token (4), kinds of tokens (4), tokens (8), the checksum of the tokens
 // (8), 8 bytes that are zero, the checksum of all these (8). It is written last, so a torn file has
 // none. One writer, any number of readers; a file that was finished is never written again. Cost of
-// opening: one reading of the whole, which also brings it into the node's memory.
+// opening: reads the whole file once, which also brings it into the node's memory.
 #pragma once
 
 #include <array>
@@ -18,23 +18,24 @@
 
 namespace orrery {
 
-/// What the tokens are of: SHA-256 of text and tokenizer, and how many kinds there are.
+/// Identifies the tokens: SHA-256 of text and tokenizer, and the number of kinds of tokens.
 struct TokenFileKey {
   std::array<unsigned char, 32> digest{};
   std::int64_t kinds = 0;
 };
 
-/// Errors: no such file; one that is torn, damaged, of another key, or has a token that is none.
+/// Opens a file. Errors: no such file; one that is torn, damaged, of another key, or contains an
+/// invalid token.
 [[nodiscard]] Result<TokenArray> open_token_file(const std::string& path, const TokenFileKey& key);
 
-/// Writes one, from the begin of an open file that is empty. Borrows the descriptor.
+/// Writes a token file, from the start of an open file that is empty. Borrows the descriptor.
 class TokenFileWriter {
  public:
   TokenFileWriter(int descriptor, const TokenFileKey& key);
 
   /// Errors: the system's reason, such as a full disk.
   [[nodiscard]] Status append(std::span<const std::int32_t> tokens);
-  /// Returns when what was appended would outlive the loss of power.
+  /// Returns when the appended tokens would survive a loss of power.
   [[nodiscard]] Status finish();
 
  private:
@@ -44,7 +45,7 @@ class TokenFileWriter {
   int descriptor_;
   TokenFileKey key_;
   std::size_t width_;
-  std::string waiting_;  ///< packed, and not written yet
+  std::string waiting_;  ///< packed, not written yet
   std::uint64_t written_ = 0;
   std::uint64_t checksum_ = 0;
 };

@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr auto kTransposed = MatrixOperand::Order::kTransposed;
-/// What the attention of a part sees: a narrower model with heads of the same width.
+/// The configuration that the attention of a part sees: a narrower model with heads of equal width.
 TransformerConfig attention_of(TransformerConfig config, const ModelPart& part) {
   const std::int64_t ranks = part.tensor_ranks;
   config.width /= ranks;
@@ -32,10 +32,10 @@ struct TrainableTransformer::Pass {
   std::span<const float> parameters;
   const Slot& slot;
   std::size_t chunk = 0;
-  std::span<const BlockParameters> layers;  ///< of the chunk, as are the blocks
+  std::span<const BlockParameters> layers;  ///< layers of the chunk, like `blocks`
   std::span<const BlockRows> blocks;
   TokenRows batch;
-  RowRange own;  ///< of the batch's rows, those whose stream is here
+  RowRange own;  ///< the rows of the batch whose stream is on this rank
   float* gradient = nullptr;
   float loss_scale = 0;
 };
@@ -233,7 +233,8 @@ std::span<float> TrainableTransformer::own_stream(const Pass& pass, float* rows)
   return {rows, static_cast<std::size_t>(pass.own.size() * config_.width)};
 }
 
-/// Of what each rank of the stage has its own rows of; in `room`, where they are several.
+/// Returns all rows of a value of which each rank of the stage has its own rows; gathered in `room`
+/// if there are several ranks.
 const float* TrainableTransformer::all_rows(const Pass& pass, const float* own, float* room) {
   if (layout_.part().tensor_ranks == 1) return own;
   const std::int64_t width = config_.width;
@@ -287,7 +288,7 @@ void TrainableTransformer::forward_block(const Pass& pass, std::size_t layer) {
                    .rows = pass.batch.count()});
 }
 
-/// All that the layer's backward pass needs, from what goes into it.
+/// Computes from the layer's input all that its backward pass needs.
 void TrainableTransformer::fill_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = pass.layers[layer];
   const BlockRows& block = pass.blocks[layer];
@@ -333,8 +334,8 @@ void TrainableTransformer::norm(const Pass& pass, const NormParameters& paramete
        .out = rows.out});
 }
 
-// With a gradient it goes the whole way back to the final norm's result while the logits are at
-// hand.
+// With a gradient, also computes that of the final norm's output, while the logits are in the
+// cache.
 float TrainableTransformer::head_loss(const Pass& pass, float scale) {
   using enum CrossEntropy::Gradient;
   const std::int64_t rows = pass.batch.count();
@@ -379,8 +380,7 @@ void TrainableTransformer::backward(const Pass& pass) {
   embed_backward(pass);
 }
 
-// rows_.stream_gradient comes in as that of the layer's result and leaves as that of what went into
-// it.
+// Turns rows_.stream_gradient from the gradient of the layer's output into that of its input.
 void TrainableTransformer::backward_block(const Pass& pass, std::size_t layer) {
   const BlockParameters& parameters = pass.layers[layer];
   const BlockRows& block = pass.blocks[layer];
@@ -439,7 +439,7 @@ MoeRows TrainableTransformer::moe_rows(const Pass& pass, std::size_t layer, cons
           .gathered = rows_.expert_rows};
 }
 
-// After fill_block(), which has put all rows of what goes in where they still are.
+// To be called after fill_block(), which has left all rows of the input where this reads them.
 void TrainableTransformer::moe_and_sum(const Pass& pass, std::size_t layer, float* stream_out) {
   const BlockRows& block = pass.blocks[layer];
   const bool shared = layout_.part().tensor_ranks > 1;
@@ -452,8 +452,8 @@ void TrainableTransformer::moe_and_sum(const Pass& pass, std::size_t layer, floa
   if (shared) sum_to_stream(pass, block.stream_middle, stream_out);
 }
 
-// From rows_.stream_gradient to rows_.norm_gradient. Of the choices' gradients a rank has a part;
-// with the sum all do the same with the router, and one adds what comes of it.
+// Computes rows_.norm_gradient from rows_.stream_gradient. Each rank has a part of the choices'
+// gradients; with their sum all do the router's backward pass, and one adds its result.
 void TrainableTransformer::moe_backward(const Pass& pass, std::size_t layer) {
   const BlockRows& block = pass.blocks[layer];
   const MoeRows rows = moe_rows(pass, layer, all_rows(pass, block.ffn_norm.out, rows_.gathered));
@@ -469,7 +469,7 @@ void TrainableTransformer::moe_backward(const Pass& pass, std::size_t layer) {
   moe_->router_backward(rows, gradient);
 }
 
-// Takes rows_.norm_gradient, adds to rows_.stream_gradient.
+// Reads rows_.norm_gradient and adds to rows_.stream_gradient.
 void TrainableTransformer::norm_backward(const Pass& pass, const NormParameters& parameters,
                                          const NormRows& rows) {
   const auto run = parameters.bias ? kernels_.layer_norm_backward : kernels_.rms_norm_backward;
@@ -499,7 +499,7 @@ void TrainableTransformer::embed_backward(const Pass& pass) {
   }
 }
 
-// out = x weight + bias + residual.
+// Computes out = x weight + bias + residual.
 void TrainableTransformer::project(const Pass& pass, const LinearParameters& linear,
                                    const LinearRows& at) {
   const float* weight = pass.parameters.data() + linear.weight;
@@ -521,7 +521,8 @@ void TrainableTransformer::project(const Pass& pass, const LinearParameters& lin
                       .beta = filled ? 1.0F : 0.0F});
 }
 
-// Of a part's columns a rank has what they add to the result. One of the ranks adds the bias.
+// Each rank computes what its columns add to the result, and these are summed. One rank adds the
+// bias.
 void TrainableTransformer::project_and_sum(const Pass& pass, const LinearParameters& linear,
                                            const LinearRows& rows) {
   if (layout_.part().tensor_ranks == 1) return project(pass, linear, rows);
@@ -531,7 +532,7 @@ void TrainableTransformer::project_and_sum(const Pass& pass, const LinearParamet
   sum_to_stream(pass, rows.residual, rows.out);
 }
 
-// The sum of what is in rows_.norm_gradient at each rank, and what was in the stream.
+// Adds `residual` to the sum over the ranks of rows_.norm_gradient.
 void TrainableTransformer::sum_to_stream(const Pass& pass, const float* residual, float* out) {
   sum_norm_gradient(pass);
   kernels_.fill_rows({.x = residual,
@@ -541,7 +542,7 @@ void TrainableTransformer::sum_to_stream(const Pass& pass, const float* residual
                       .out = out});
 }
 
-// Of the own rows.
+// Sums rows_.norm_gradient over the ranks of the stage, for the own rows.
 void TrainableTransformer::sum_norm_gradient(const Pass& pass) {
   if (layout_.part().tensor_ranks == 1) return;
   const auto floats = static_cast<std::size_t>(pass.batch.count() * config_.width);

@@ -1,13 +1,13 @@
-// runtime/trainer/transformer.hpp - a language model's loss and its gradient, written out: forward
+// runtime/trainer/transformer.hpp - a language model's loss and its gradient, with explicit forward
 // and backward pass of one micro-batch over weights and gradients that the caller owns.
 //
 // Built by a rank of a trainer, used by one thread at a time. Owns the activations only, allocated
 // once. Invariant: a result depends on the arguments, the configuration and gemm_identity() alone:
 // not on addresses, on earlier calls or on the kind of vector unit of the kernels. Memory: about
-// layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama, ffn as
-// often as a row has experts (rows_of_experts(): room for the worst a router may do); with full
-// recomputation that of one layer, and width for each of the others. A part of a model keeps its
-// part of what is wider than the stream, of the layers of a chunk, for each of its slots.
+// layers x sequences x sequence x (8 width + 2 kv width + 2 ffn) floats, 3 ffn for Llama, ffn times
+// the experts of a row (rows_of_experts(): room for the worst case of the router); with full
+// recomputation this for one layer only, and width for each of the others. A part of a model keeps
+// its share of everything wider than the stream, for the layers of a chunk, in each of its slots.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ namespace orrery {
 
 class TrainableTransformer {
  public:
-  /// For micro-batches of at most `sequences` sequences, of which it keeps the activations of
-  /// `slots` at a time, each of one chunk. Preconditions: check(config), check_parts() and
-  /// check_precision(config.precision) are fine; there is a slot for each of the part's chunks, and
-  /// one alone where a last stage, or a model of one, has one chunk.
+  /// Makes a model for micro-batches of at most `sequences` sequences; it keeps the activations of
+  /// `slots` micro-batches at a time, each of one chunk. Preconditions: check(config),
+  /// check_parts() and check_precision(config.precision) are fine; there is a slot for each of the
+  /// part's chunks, and exactly one if the last (or only) stage has one chunk.
   TrainableTransformer(const TransformerConfig& config, std::int64_t sequences,
                        const ModelPart& part = {}, std::size_t slots = 1);
   TrainableTransformer(const TrainableTransformer&) = delete;
@@ -39,53 +39,55 @@ class TrainableTransformer {
   /// Floats of a micro-batch's residual stream: the most that ranks of a shared model exchange.
   [[nodiscard]] static std::size_t stream_floats(const TransformerConfig& config,
                                                  std::int64_t sequences);
-  /// Of the room that its PartPeers give ranks that share layers, how many times that.
+  /// Memory that PartPeers::room() must give ranks that share layers, in multiples of
+  /// stream_floats().
   [[nodiscard]] static std::size_t rooms(const TransformerConfig& config);
-  /// With whom a part's model is computed, from now on: before any of the below, which all ranks of
-  /// the model then call alike. `peers` outlives it.
+  /// Sets the peers that compute the other parts of the model. To be called before any of the
+  /// functions below, which all ranks of the model then call alike. `peers` outlives it.
   void share(PartPeers& peers);
 
   /// The mean over all tokens of the negative log-likelihood, in nats, of the next token; its
   /// gradient times `loss_scale` is added to `gradient`. `tokens` are sequences of (sequence + 1)
-  /// tokens each: the last is only predicted. The last stage has the loss, others 0. Precondition:
-  /// whole sequences, at least one and no more than the constructor allowed; tokens are below the
-  /// vocabulary's size.
+  /// tokens each: the last is only predicted. The last stage returns the loss, others 0.
+  /// Precondition: whole sequences, at least one and no more than the constructor allowed; tokens
+  /// are below the vocabulary's size.
   float loss_and_gradient(std::span<const float> parameters, std::span<const std::int32_t> tokens,
                           std::span<float> gradient, float loss_scale);
 
-  /// A micro-batch in a chunk of the part, in a slot of its own until it has come back.
+  /// A micro-batch in a chunk of the part; it occupies a slot of its own until its backward pass.
   struct At {
     std::size_t slot = 0;
     std::size_t chunk = 0;
   };
-  /// Its two halves, so that a stage can take up other micro-batches between them. All stages do
-  /// forward passes in one order, and backward passes in one. After the forward pass of the model's
-  /// last chunk its backward pass is the next of that chunk.
+  /// The two halves of loss_and_gradient(), so that a stage can compute other micro-batches between
+  /// them. All stages run forward passes in one order, and backward passes in one order. After the
+  /// forward pass of the model's last chunk its backward pass is the next of that chunk.
   void forward(std::span<const float> parameters, std::span<const std::int32_t> tokens,
                const At& at);
   float backward(std::span<const float> parameters, const At& at, std::span<float> gradient,
                  float loss_scale);
 
-  /// After the last micro-batch of a gradient: the norms' is summed over those who saw some of the
-  /// rows, and where first and last stage both have the embedding, each gets the other's of it.
+  /// To be called after the last micro-batch of a gradient: sums the norms' gradient over the ranks
+  /// that saw some of the rows, and that of an embedding which the first and the last stage both
+  /// have.
   void join(std::span<float> gradient);
 
-  /// The same loss without the gradient: the same bits.
+  /// Returns the loss without computing the gradient, with the same bits as loss_and_gradient().
   float loss(std::span<const float> parameters, std::span<const std::int32_t> tokens);
 
-  /// The sum of balance_loss() over the layers of the chunk that was last on its way forward in the
-  /// slot, of its micro-batch; 0 without experts. It is no part of a loss() above, but its
-  /// gradient, times the configured router_loss, is of the gradient.
+  /// Returns the sum of balance_loss() over the layers of the chunk and micro-batch of the slot's
+  /// last forward pass; 0 without experts. It is not part of loss(), but its gradient, times the
+  /// configured router_loss, is part of the gradient.
   [[nodiscard]] double router_loss(std::size_t slot = 0);
 
-  /// The scores of each token of the vocabulary to follow `tokens`. Precondition: 1 to `sequence`
-  /// tokens; logits.size() is the vocabulary's size; the model is whole.
+  /// Computes the score of each token of the vocabulary to follow `tokens`. Precondition: 1 to
+  /// `sequence` tokens; logits.size() is the vocabulary's size; the model is whole.
   void logits(std::span<const float> parameters, std::span<const std::int32_t> tokens,
               std::span<float> logits);
 
-  /// Of all that it keeps between forward and backward pass.
+  /// Bytes of all that it keeps between forward and backward pass.
   [[nodiscard]] std::size_t activation_bytes() const { return arena_.size() * sizeof(float); }
-  /// Of one that would be made so.
+  /// Returns the activation bytes of a model with these arguments.
   [[nodiscard]] static std::size_t activation_bytes(const TransformerConfig& config,
                                                     std::int64_t sequences, const ModelPart& part,
                                                     std::size_t slots);
@@ -129,10 +131,10 @@ class TrainableTransformer {
   std::int64_t sequences_;
   MatrixMultiplier products_;
   CausalAttention attention_;
-  std::optional<MixtureOfExperts> moe_;  ///< where layers have experts
-  PartPeers* peers_ = nullptr;           ///< none: the model is whole
+  std::optional<MixtureOfExperts> moe_;  ///< if layers have experts
+  PartPeers* peers_ = nullptr;           ///< nullptr: the model is whole
   AlignedFloats arena_;
-  ActivationRows rows_;  ///< of the arena
+  ActivationRows rows_;  ///< point into the arena
   std::vector<Slot> slots_;
   std::vector<float> losses_;
 };

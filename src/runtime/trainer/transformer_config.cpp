@@ -8,8 +8,8 @@
 namespace orrery {
 namespace {
 
-/// Rows are whole vectors of the kernels, and tensors of a layer that stand side by side are one
-/// matrix.
+/// Rows are whole vectors of the kernels, and tensors of a layer that are stored side by side form
+/// one matrix.
 constexpr std::int64_t kRowMultiple = 16;
 constexpr std::int64_t kExpertsMax = 1'024;
 

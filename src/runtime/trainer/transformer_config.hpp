@@ -3,7 +3,7 @@
 // heads), whose feed-forward parts may be mixtures of experts.
 //
 // A plain value, read from a file by describe() or written in code, and checked by check() before
-// anything is made of it. Invariant of a checked one: heads divide the width, key-value heads
+// anything is made of it. Invariant of a checked value: heads divide the width, key-value heads
 // divide the heads, and every row is a whole number of the kernels' vectors.
 #pragma once
 
@@ -21,17 +21,17 @@ inline std::array<EnumWord<TransformerFamily>, 2> enum_words(TransformerFamily) 
   return {{{"gpt", TransformerFamily::kGpt}, {"llama", TransformerFamily::kLlama}}};
 }
 
-/// Of the factors of matrix products; sums, weights and all else are float32.
+/// Precision of the factors of matrix products; sums, weights and all else are float32.
 enum class ProductPrecision { kFloat32, kBfloat16 };
 
 inline std::array<EnumWord<ProductPrecision>, 2> enum_words(ProductPrecision) {
   return {{{"float32", ProductPrecision::kFloat32}, {"bfloat16", ProductPrecision::kBfloat16}}};
 }
 
-/// What the backward pass computes again instead of having kept it.
+/// What the backward pass recomputes instead of keeping it.
 enum class ActivationRecompute {
   kNone,
-  kFull,  ///< all of a layer but what went into it
+  kFull,  ///< all of a layer except its input
 };
 
 inline std::array<EnumWord<ActivationRecompute>, 2> enum_words(ActivationRecompute) {
@@ -41,19 +41,19 @@ inline std::array<EnumWord<ActivationRecompute>, 2> enum_words(ActivationRecompu
 struct TransformerConfig {
   TransformerFamily family = TransformerFamily::kGpt;
   std::int64_t layers = 4;
-  std::int64_t width = 256;     ///< of the residual stream
-  std::int64_t heads = 4;       ///< of queries
-  std::int64_t kv_heads = 0;    ///< of keys and values; 0: as many as heads
+  std::int64_t width = 256;     ///< width of the residual stream
+  std::int64_t heads = 4;       ///< query heads
+  std::int64_t kv_heads = 0;    ///< key and value heads; 0: as many as heads
   std::int64_t ffn = 0;         ///< inner width of the feed-forward part; 0: 4 widths
   std::int64_t vocab = 256;     ///< kinds of tokens
   std::int64_t sequence = 256;  ///< tokens of the longest sequence
-  std::int64_t experts = 0;     ///< of each feed-forward part, each of inner width ffn; 0: none
+  std::int64_t experts = 0;     ///< experts per feed-forward part, each of inner width ffn; 0: none
   std::int64_t experts_per_token = 2;
-  double router_loss = 0.01;   ///< factor of each layer's balance_loss() in what is minimised
+  double router_loss = 0.01;   ///< factor of each layer's balance_loss() in the objective
   bool tied_embedding = true;  ///< the head's weight is the token embedding
-  double rope_base = 10'000;   ///< of the rotary angles; GPT has none
+  double rope_base = 10'000;   ///< base of the rotary angles; GPT has none
   ProductPrecision precision = ProductPrecision::kFloat32;
-  ActivationRecompute recompute = ActivationRecompute::kNone;  ///< the bits are the same
+  ActivationRecompute recompute = ActivationRecompute::kNone;  ///< does not change the bits
   SourcePosition where;
 
   [[nodiscard]] std::int64_t head_width() const { return width / heads; }
@@ -81,8 +81,9 @@ void describe(Visitor& visitor, Self& config) {
   visitor.optional("recompute", config.recompute);
 }
 
-/// The first thing that cannot be trained, as an input error at `config.where` that says what would
-/// be possible: a size out of range, heads that do not divide, a width that is no multiple of 16.
+/// Returns the first reason why the model cannot be trained, as an input error at `config.where`
+/// that names possible values: a size out of range, heads that do not divide, a width that is no
+/// multiple of 16.
 [[nodiscard]] Status check(const TransformerConfig& config);
 
 }  // namespace orrery

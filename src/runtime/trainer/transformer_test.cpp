@@ -15,7 +15,8 @@ namespace {
 using Row = std::vector<double>;
 using Rows = std::vector<Row>;
 
-/// Small, with every part: two blocks of attention rows, tails of vectors, heads that share keys.
+/// Returns a small model with every special case: two blocks of attention rows, tails of vectors,
+/// heads that share keys.
 TransformerConfig tiny(TransformerFamily family) {
   const bool llama = family == TransformerFamily::kLlama;
   return {.family = family,
@@ -30,7 +31,7 @@ TransformerConfig tiny(TransformerFamily family) {
           .rope_base = 100};
 }
 
-/// Weights large enough that every part of the model matters, norms and biases included.
+/// Returns weights large enough that every part of the model matters, norms and biases included.
 AlignedFloats lively_parameters(const ParameterLayout& layout, double deviation) {
   AlignedFloats parameters(layout.size());
   Rng rng(7);
@@ -52,7 +53,7 @@ std::vector<std::int32_t> random_tokens(const TransformerConfig& config, std::in
   return tokens;
 }
 
-/// The model said once more, a token at a time, in doubles.
+/// A reference implementation of the model, a token at a time, in doubles.
 class PlainModel {
  public:
   PlainModel(const ParameterLayout& layout, std::span<const float> parameters)
@@ -242,8 +243,8 @@ TEST_P(TransformerFamilies, ComputeTheLossAndTheScoresOfThePlainFormulas) {
   }
 }
 
-// Along the gradient of each tensor, where a wrong or surplus part shows, and along a random
-// direction, where a missing one does.
+// Checks along the gradient of each tensor, which shows a wrong or surplus part, and along a random
+// direction, which shows a missing one.
 TEST_P(TransformerFamilies, HaveTheGradientThatFiniteDifferencesFindInEveryTensor) {
   AlignedFloats gradient(layout_.size());
   model_.loss_and_gradient(parameters_, sequence_, gradient, 1);
@@ -305,7 +306,7 @@ TEST_P(TransformerFamilies, GiveTheSameBitsFromWhatIsComputedAgain) {
   EXPECT_LT(repeats.activation_bytes(), keeps.activation_bytes());
 }
 
-// Rounding is all that tells the precisions apart.
+// The precisions differ only by rounding.
 TEST_P(TransformerFamilies, ComeOutNearlyTheSameInBfloat16) {
   TransformerConfig config = config_;
   config.precision = ProductPrecision::kBfloat16;

@@ -34,7 +34,7 @@ ORRERY_INLINE Lanes load(const float* p) {
 
 ORRERY_INLINE void store(float* p, Lanes v) { __builtin_memcpy(p, &v, sizeof(v)); }
 
-// The first `count` lanes, the others `rest`.
+// Loads the first `count` lanes, and sets the others to `rest`.
 ORRERY_INLINE Lanes load(const float* p, std::int64_t count, float rest) {
   if (count >= kLanes) return load(p);
   float lanes[kLanes];
@@ -266,7 +266,7 @@ ORRERY_INLINE float row_peak(const float* x, std::int64_t count) {
   return greatest(peak);
 }
 
-// exp(x - peak) in place of x; what it returns is their sum.
+// Replaces x by exp(x - peak); returns the sum.
 ORRERY_INLINE float exponentials(float* x, std::int64_t count, float peak) {
   Lanes total{};
   std::int64_t i = 0;

@@ -12,7 +12,8 @@ struct Vote {
   std::uint64_t value = 0;
 };
 
-/// Adds who voted otherwise than more than half; false: nothing has so many votes.
+/// Adds the ranks whose vote differs from that of more than half; false: no value has so many
+/// votes.
 bool add_minority(const std::vector<Vote>& votes, std::set<std::uint32_t>& wrong) {
   std::map<std::uint64_t, std::size_t> counts;
   for (const Vote& vote : votes) ++counts[vote.value];

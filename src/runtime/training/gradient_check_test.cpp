@@ -37,7 +37,7 @@ TEST(GradientCheck, WhoeverSaysSomethingElseThanMostIsWrong) {
   EXPECT_FALSE(agree(first, checked));
   EXPECT_EQ(wrong_ranks(first, again, checked), (std::vector{2u}));
   first = good;
-  first[0].shard = 4;  // of who checks
+  first[0].shard = 4;  // the rank that recomputes is wrong
   EXPECT_EQ(wrong_ranks(first, again, checked), (std::vector{0u}));
   EXPECT_TRUE(comparable(first));
   first[3].machine = 1;

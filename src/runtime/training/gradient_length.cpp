@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-/// Of each block of what is held.
+/// Returns the sum of squares of each held block.
 std::vector<double> squares_of_blocks(const ParameterLayout& layout, const HeldFloats& own) {
   std::vector<double> sums(norm_blocks(own.held.size()));
   if (layout.part().number() == 0) {
@@ -29,7 +29,7 @@ std::vector<double> squares_of_blocks(const ParameterLayout& layout, const HeldF
   return sums;
 }
 
-/// Those of a whole part, where its blocks are shared out over the column.
+/// Gathers the block sums of a whole part, if its blocks are divided over the column.
 Shared<std::vector<double>> all_blocks(Communicator& column, std::size_t size,
                                        std::vector<double> own) {
   const std::size_t most = norm_blocks(size) / column.size() + 1;

@@ -25,7 +25,8 @@
 namespace orrery {
 namespace {
 
-/// Of the products: a micro-batch of a small job. Widths as small models have them.
+/// Rows and widths of the measured products: those of a micro-batch of a small job, and of small
+/// models.
 constexpr std::int64_t kRows = 512;
 constexpr std::array<std::int64_t, 6> kWidths{64, 128, 192, 384, 768, 1536};
 
@@ -37,23 +38,23 @@ constexpr std::array<MeasuredAttention, 4> kAttentions{{
     {.sequence = 256, .heads = 4, .head_width = 128},
 }};
 
-/// Of each family one of few layers and one of more.
+/// One model of few layers and one of more are measured for each family.
 constexpr std::array<TransformerFamily, 2> kFamilies{TransformerFamily::kGpt,
                                                      TransformerFamily::kLlama};
 constexpr std::array<std::int64_t, 2> kLayers{1, 3};
 
 constexpr std::size_t kSmallSum = 4096;
 
-/// How much of all that is measured, and how long.
+/// How much is measured, and for how long.
 struct ProbeSizes {
   std::size_t products = kWidths.size();
   std::size_t attentions = kAttentions.size();
-  std::int64_t width = 256;    ///< of a model
-  std::int64_t sequences = 4;  ///< of its micro-batch
+  std::int64_t width = 256;    ///< width of the measured models
+  std::int64_t sequences = 4;  ///< sequences of a micro-batch
   std::int64_t sequence = 128;
   std::size_t copy_bytes = 16 << 20;
   std::size_t sum_bytes = 8 << 20;
-  std::uint64_t write_bytes = 32 << 20;  ///< of all ranks together
+  std::uint64_t write_bytes = 32 << 20;  ///< total of all ranks
   Duration window = Duration::milliseconds(60);
   int rounds = 3;
 };
@@ -78,7 +79,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Of either sign, none so small that a CPU is slow with it; quickly made, for there are many.
+/// Returns numbers of either sign, none so small that CPUs are slow with them (denormals);
+/// generated quickly, because there are many.
 AlignedFloats small_numbers(std::int64_t count) {
   AlignedFloats numbers(static_cast<std::size_t>(count));
   std::uint32_t state = 1;
@@ -89,7 +91,7 @@ AlignedFloats small_numbers(std::int64_t count) {
   return numbers;
 }
 
-/// The three products of one linear layer, in the trainer's orders.
+/// The three products of one linear layer, with operands ordered as in the trainer.
 class LinearPiece {
  public:
   LinearPiece(std::int64_t width, ProductPrecision precision)
@@ -163,7 +165,7 @@ class AttentionPiece {
   AlignedFloats inverse_sum_;
 };
 
-/// A micro-batch of random bytes, and the optimiser on what comes out of it.
+/// A micro-batch of random bytes, and an optimiser step on its gradient.
 class ModelPiece {
  public:
   ModelPiece(const TransformerConfig& config, std::int64_t sequences)
@@ -180,7 +182,7 @@ class ModelPiece {
 
   [[nodiscard]] std::size_t weights() const { return parameters_.size(); }
   void gradient() { model_.loss_and_gradient(parameters_, tokens_, gradient_, 1); }
-  /// A step of no length: the model stays as it is.
+  /// Does a step with a learning rate of 0: the model does not change.
   void update() {
     const auto scale = static_cast<float>(clip_factor(gradient_norm(gradient_), 1));
     orrery::update({.weight_decay = 0}, model_.layout(),
@@ -197,7 +199,7 @@ class ModelPiece {
   std::vector<std::int32_t> tokens_;
 };
 
-/// What is measured: as asked for, and in sizes by its effort.
+/// What is measured: the request, and the sizes for its effort.
 struct Measuring {
   const NodeProbe& probe;
   ProbeSizes sizes;
@@ -209,13 +211,13 @@ struct Measuring {
                              .sequence = sizes.sequence,
                              .precision = probe.precision};
     if (family == TransformerFamily::kGpt) return config;
-    config.ffn = sizes.width / 2 * 5;  // of three matrices: about as many weights
+    config.ffn = sizes.width / 2 * 5;  // three matrices have about as many weights
     config.tied_embedding = false;
     return config;
   }
 };
 
-/// What a rank repeats, in the order in which take_pieces() reads the seconds of a repetition.
+/// What a rank repeats, in the order in which take_pieces() reads the seconds per repetition.
 class RankPieces {
  public:
   using Run = std::function<void()>;
@@ -270,7 +272,7 @@ double seconds_of_one(const Clock& clock, Duration window, const RankPieces::Run
   return (now - begin).count_seconds() / times;
 }
 
-/// By piece: the median of the rounds of the mean of all ranks.
+/// Returns for each piece the median over the rounds of the mean over all ranks.
 std::vector<double> measure_pieces(const Clock& clock, const ProbeSizes& sizes,
                                    std::vector<std::unique_ptr<RankPieces>>& ranks) {
   const std::size_t pieces = ranks.front()->runs().size();
@@ -284,7 +286,7 @@ std::vector<double> measure_pieces(const Clock& clock, const ProbeSizes& sizes,
   std::barrier together(static_cast<std::ptrdiff_t>(ranks.size()), account);
   const auto body = [&](std::size_t rank) {
     const std::vector<RankPieces::Run>& runs = ranks[rank]->runs();
-    for (const RankPieces::Run& run : runs) run();  // makes kernels, touches memory
+    for (const RankPieces::Run& run : runs) run();  // creates kernels and touches memory
     for (std::size_t i = 0; i < pieces * static_cast<std::size_t>(sizes.rounds); ++i) {
       together.arrive_and_wait();
       seconds[rank] = seconds_of_one(clock, sizes.window, runs[i % pieces]);
@@ -301,7 +303,7 @@ std::vector<double> measure_pieces(const Clock& clock, const ProbeSizes& sizes,
   return result;
 }
 
-/// The seconds of RankPieces, by name.
+/// Assigns the seconds of RankPieces to their names.
 BusyRanks take_pieces(const std::vector<double>& seconds, const RankPieces& pieces,
                       const Measuring& measuring) {
   const ProbeSizes& sizes = measuring.sizes;
@@ -343,7 +345,7 @@ GroupSettings settings_of(std::uint32_t world, ExchangePath path) {
   return settings;
 }
 
-/// The kernel's choice, so that no two that measure meet each other.
+/// Returns a port that the kernel chooses, so that two probes never connect to each other.
 Result<std::uint16_t> free_port() {
   const auto mesh = PeerMesh::listen({.address = "127.0.0.1", .first = 0, .count = 1});
   if (!mesh) return tl::unexpected(mesh.error());
@@ -351,12 +353,12 @@ Result<std::uint16_t> free_port() {
   return static_cast<std::uint16_t>(std::min(std::stoi(at.substr(at.rfind(':') + 1)), 65000));
 }
 
-/// Seconds of one all-reduce of so many bytes; nothing: a rank was lost.
+/// Returns the seconds of one all-reduce of `bytes` bytes; nothing: a rank was lost.
 std::optional<double> sum_seconds(const Clock& clock, Duration window, MemberGroup& group,
                                   std::size_t bytes) {
   const Elements all(group.workspace().first(bytes), SumType::kFloat32);
   std::vector<double> each;
-  // A fixed number: ranks cannot agree on the time.
+  // The number is fixed, because ranks cannot agree on the time.
   const auto times = static_cast<int>(
       std::clamp(window.count_seconds() * (bytes > kSmallSum ? 300.0 : 3000.0), 3.0, 1000.0));
   each.reserve(static_cast<std::size_t>(times));
@@ -410,7 +412,7 @@ Result<MeasuredExchange> measure_exchange(const Clock& clock, const ProbeSizes& 
 
 // --- Disk ---------------------------------------------------------------------------------------
 
-/// One file of a rank; removed again.
+/// Writes one file of a rank durably and removes it again.
 Status write_durably(const std::string& path, std::uint64_t bytes) {
   PrefaultedMemory memory;
   if (Status room = memory.reserve(bytes); !room) return room;

@@ -2,9 +2,9 @@
 // many ranks are busy as a job will have, with the trainer's own products, kernels and collectives.
 //
 // Ranks are threads here, one product each at a time, as in the trainer. Each piece is repeated for
-// a while by all ranks at once, so that more ranks than cores share them as they will; the median
-// of some rounds is kept, because neighbours come and go. Cost: about 35 windows a round and number
-// of ranks; memory: about 150 MB a rank.
+// a while by all ranks at once, so that more ranks than cores share the cores as in a job; the
+// median of some rounds is kept, because other load on the machine varies. Cost: about 35 windows
+// per round and number of ranks; memory: about 150 MB per rank.
 #pragma once
 
 #include <cstdint>
@@ -19,24 +19,24 @@ namespace orrery {
 
 enum class ProbeEffort {
   kWhole,
-  kQuick,  ///< the first sizes of each kind, shorter sequences, once: a rough idea in a second
+  kQuick,  ///< first sizes of each kind, shorter sequences, one round: a rough result in a second
 };
 
 struct NodeProbe {
-  std::vector<std::uint32_t> ranks{1};  ///< busy at once, ascending; each is measured
+  std::vector<std::uint32_t> ranks{1};  ///< numbers of busy ranks to measure, ascending
   ProductPrecision precision = ProductPrecision::kFloat32;
-  std::string directory = ".";  ///< whose disk is written
+  std::string directory = ".";  ///< on the disk to measure
   ProbeEffort effort = ProbeEffort::kWhole;
 };
 
-/// 1, 2, 4 and so on up to `most`, and that.
+/// Returns 1, 2, 4 and so on below `most`, and `most`.
 [[nodiscard]] std::vector<std::uint32_t> rank_counts(std::uint32_t most);
 
-/// Precondition: check_precision(precision) is fine. Errors: ranks that cannot meet, a directory
-/// that cannot be written.
+/// Measures the node. Precondition: check_precision(precision) is fine. Errors: ranks that cannot
+/// meet, a directory that cannot be written.
 [[nodiscard]] Result<std::vector<BusyRanks>> probe_node(const Clock& clock, const NodeProbe& probe);
 
-/// A model of the trainer as the cost model is asked about it.
+/// Converts a model of the trainer to the form that the cost model takes.
 [[nodiscard]] TrainedShape shape_of(const TransformerConfig& config);
 
 }  // namespace orrery

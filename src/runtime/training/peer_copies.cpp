@@ -15,7 +15,7 @@ std::uint64_t checksum_of(std::span<const float> floats) {
   return block_checksum({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-/// Gives `own` to one rank while another's comes from a second.
+/// Sends `own` to one rank while receiving `other` from a second.
 Shared<void> pass_on(Communicator& all, std::span<const std::byte> own,
                      std::span<std::byte> other) {
   const std::uint32_t away = all.size() / 2;
@@ -69,7 +69,8 @@ bool PeerCopies::good(const Copy& copy) {
   return copy.name.ranks > 0;
 }
 
-/// Who gives each range of it; nothing: one is nowhere. `names` are those of all ranks.
+/// Returns the rank that provides each range of `of`; nothing: a range is missing. `names` are
+/// those of all ranks.
 std::optional<std::vector<PeerCopies::Source>> PeerCopies::sources_of(std::span<const Name> names,
                                                                       const Name& of) const {
   std::vector<Source> sources(of.ranks);

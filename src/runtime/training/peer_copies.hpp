@@ -1,9 +1,10 @@
 // runtime/training/peer_copies.hpp - the state of a training in the memory of its ranks: each keeps
-// its range of the whole and that of another rank, so that a lost rank's is still there.
+// its range of the whole and that of another rank, so that a lost rank's range is still available.
 //
-// One for a rank's life, used by its thread; outlives generations of the group. What is kept does
-// not tell how the state was shared out: any layout reads it. Invariant: while a newer copy is
-// being made the one before it is whole. Memory: twelve floats a weight, over the number of ranks.
+// One for a rank's lifetime, used by its thread; outlives generations of the group. The copies do
+// not depend on how the state was divided: any layout can read them. Invariant: while a newer copy
+// is being made, the previous one is whole. Memory: twelve floats a weight, over the number of
+// ranks.
 #pragma once
 
 #include <array>
@@ -15,25 +16,26 @@ namespace orrery {
 
 class PeerCopies {
  public:
-  /// All of `all` call it after the same step. The other rank is half of the ranks away, which is
-  /// on another node where nodes have equally many in a row. Cost: what a checkpoint copies, and
-  /// that to the other rank.
+  /// Keeps the state; all ranks of `all` call it after the same step. The other rank is half of the
+  /// ranks away, which is on another node if nodes have equally many consecutive ranks. Cost: what
+  /// a checkpoint copies, and sending that to the other rank.
   [[nodiscard]] Shared<void> keep(Communicator& all, const TrainingState& state);
 
-  /// The newest step of which the ranks of `all` have every range between them; nothing: there is
-  /// none. All call it, newcomers with nothing kept, too. What its checksum says is spoilt is not
-  /// there.
+  /// Returns the newest step of which the ranks of `all` together have every range; nothing: there
+  /// is none. All ranks call it, including newcomers that keep nothing. A copy whose checksum does
+  /// not match counts as missing.
   [[nodiscard]] Shared<std::optional<std::uint64_t>> newest(Communicator& all);
 
-  /// That step's state, each rank's share of it. Precondition: newest() of the same ranks was the
-  /// call before, and there was one. Cost: the whole state through each rank, some 2 MB at a time.
+  /// Restores each rank's share of the state of that step. Precondition: the call before was
+  /// newest() of the same ranks, and it returned a step. Cost: the whole state passes through each
+  /// rank, some 2 MB at a time.
   [[nodiscard]] Shared<void> restore(Communicator& all, TrainingState& state) const;
 
  private:
   struct Name {
     std::uint64_t step = 0;
-    std::uint32_t ranks = 0;  ///< that the state was kept by; 0: nothing is here
-    std::uint32_t range = 0;  ///< of as many
+    std::uint32_t ranks = 0;  ///< number of ranks that kept the state; 0: nothing is kept
+    std::uint32_t range = 0;  ///< number among `ranks` ranges
     std::array<std::uint64_t, TrainingState::kVectors> checksums{};
   };
   struct Copy {
@@ -41,7 +43,7 @@ class PeerCopies {
     std::array<AlignedFloats, TrainingState::kVectors> vectors;
   };
   static constexpr std::size_t kCopies = 4;
-  /// A range, and the rank that gives it.
+  /// A range, and the rank that provides it.
   struct Source {
     std::uint32_t rank = 0;
     std::uint32_t range = 0;
@@ -52,9 +54,9 @@ class PeerCopies {
                                                               const Name& of) const;
   [[nodiscard]] const Copy& copy_of(std::uint32_t range) const;
 
-  std::array<Copy, kCopies> copies_;  ///< own and another's, then those of the time before
-  Name found_;                        ///< by newest()
-  std::vector<Source> sources_;       ///< of found_, by range
+  std::array<Copy, kCopies> copies_;  ///< own and another rank's, then the previous two
+  Name found_;                        ///< set by newest()
+  std::vector<Source> sources_;       ///< sources of found_, by range
 };
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// runtime/training/peer_copies_test.cpp - a state that is in the memory of its ranks is read back
-// by those that are left, however they share it out.
+// runtime/training/peer_copies_test.cpp - the remaining ranks read a state back from memory, in
+// whatever layout they have.
 #include "runtime/training/peer_copies.hpp"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ class PeerCopiesThreads : public testing::Test {
     });
   }
 
-  /// Something that is not the start: all ranks do the same step.
+  /// Changes the state: all ranks do an equal step.
   void step(TrainingState& state, const Cut& cut, std::uint32_t rank, std::uint64_t number) const {
     Rng rng(number);
     AlignedFloats whole(ParameterLayout(config_).size());
@@ -57,7 +57,7 @@ class PeerCopiesThreads : public testing::Test {
 /// Four ranks keep step 1 and step 2, and do a third.
 struct Kept {
   std::vector<PeerCopies> copies = std::vector<PeerCopies>(4);
-  std::string hash;  ///< of step 2
+  std::string hash;  ///< hash of step 2
 };
 
 class PeerCopiesOfFour : public PeerCopiesThreads {
@@ -76,7 +76,8 @@ class PeerCopiesOfFour : public PeerCopiesThreads {
     });
   }
 
-  /// What ranks with these copies find, laid out so; the hash of what they read.
+  /// Returns the step that ranks with these copies and this layout find, and the hash of what they
+  /// read.
   std::pair<std::optional<std::uint64_t>, std::string> read(const Cut& cut,
                                                             std::vector<PeerCopies> copies) const {
     std::pair<std::optional<std::uint64_t>, std::string> read;
@@ -119,7 +120,7 @@ TEST_F(PeerCopiesOfFour, WhoeverIsLeftReadsItInAnyLayout) {
 }
 
 TEST_F(PeerCopiesOfFour, ARangeThatIsNowhereIsNoCopy) {
-  // Ranks 0 and 2 have each other's.
+  // Ranks 0 and 2 have each other's ranges only.
   EXPECT_FALSE(read({.tp = 2}, {kept_.copies[0], kept_.copies[2]}).first);
 }
 
@@ -131,7 +132,7 @@ TEST_F(PeerCopiesOfFour, TheTimeBeforeIsThereUntilANewOneIsWhole) {
     ASSERT_TRUE(later[rank].keep(all, state));
   });
   EXPECT_EQ(read({.tp = 2}, {later[0], later[1]}).first, 3u);
-  // As if ranks 2 and 3 had died on the way, and rank 1 had heard of it.
+  // This is as if ranks 2 and 3 had died while keeping step 3, and rank 1 had noticed it.
   EXPECT_EQ(read({.tp = 2}, {later[0], kept_.copies[1]}).first, 2u);
 }
 

@@ -10,16 +10,16 @@ namespace {
 
 using enum PipelineStep::Pass;
 
-/// Forward passes before the first backward pass. With one chunk, what the stages behind take in;
-/// with several, twice that, for what comes back to other chunks in between, and all of a round but
-/// the last chunk.
+/// Returns the number of forward passes before the first backward pass. With one chunk, one for
+/// each later stage; with several, two for each later stage, because passes of other chunks come
+/// back in between, plus those of a round without its last chunk.
 std::uint32_t ahead_of(const ModelPart& part, std::uint32_t passes) {
   const std::uint32_t behind = part.stages - part.stage - 1;
   if (part.chunks == 1) return std::min(passes - 1, behind);
   return std::min(passes - 1, 2 * behind + (part.chunks - 1) * part.stages);
 }
 
-/// The pass of the number, counted from 0. A round is as many micro-batches as there are stages,
+/// Returns pass `number`, counted from 0. A round takes as many micro-batches as there are stages
 /// through the chunks one after the other.
 PipelineStep step_of(const ModelPart& part, PipelineStep::Pass pass, std::uint32_t number) {
   if (part.chunks == 1) return {.pass = pass, .micro_batch = number};
@@ -31,7 +31,7 @@ PipelineStep step_of(const ModelPart& part, PipelineStep::Pass pass, std::uint32
           .chunk = pass == kForward ? chunk : part.chunks - 1 - chunk};
 }
 
-/// What is in each of the slots; the lowest free one is taken.
+/// The content of each slot; the lowest free slot is taken.
 class Slots {
  public:
   void take(PipelineStep& step) {

@@ -1,5 +1,5 @@
-// runtime/training/pipeline_schedule_test.cpp - stages that keep to their schedules, played against
-// each other: nobody waits for ever, and messages come in the order in which they are awaited.
+// runtime/training/pipeline_schedule_test.cpp - simulates stages that follow their schedules: no
+// stage waits forever, and messages arrive in the order in which they are awaited.
 #include "runtime/training/pipeline_schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ using enum PipelineStep::Pass;
 
 constexpr std::size_t kOnTheirWay = 2;  ///< messages from one rank to another
 
-/// What goes into a chunk of the model, counted over all stages.
+/// The input of a chunk of the model; chunks are counted over all stages.
 struct Message {
   PipelineStep::Pass pass = kForward;
   std::uint32_t micro_batch = 0;
@@ -25,7 +25,7 @@ struct Message {
   friend bool operator==(const Message&, const Message&) = default;
 };
 
-/// Stages of a model, each a step at a time.
+/// Simulates the stages of a model, each a step at a time.
 class Pipeline {
  public:
   Pipeline(std::uint32_t stages, std::uint32_t chunks, std::uint32_t micro_batches)
@@ -42,7 +42,7 @@ class Pipeline {
     return schedules_[stage];
   }
 
-  /// Until nobody can do anything. False: a message came that another was awaited for.
+  /// Runs until no stage can proceed. False: a message came while another one was awaited.
   [[nodiscard]] bool play() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -66,7 +66,7 @@ class Pipeline {
     bool received = false;
   };
 
-  /// A receive or a send; false: it has to wait, or all is done.
+  /// Does one receive or send of a stage; false: it has to wait, or all is done.
   bool advance(std::uint32_t stage) {
     Place& place = at_[stage];
     if (place.step == schedules_[stage].size()) return false;
@@ -106,7 +106,7 @@ class Pipeline {
   bool wrong_ = false;
 };
 
-/// Every pipeline of these tests: stages, chunks, micro-batches.
+/// Returns all pipelines of these tests: stages, chunks, micro-batches.
 std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> all_cases() {
   std::vector<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>> cases;
   for (std::uint32_t stages = 1; stages <= 5; ++stages) {

@@ -54,7 +54,7 @@ Result<ParallelPlan> read_plan(const nlohmann::json& json) {
                                      kFrom, recompute->dump()));
 }
 
-/// One number of the plan: what the spec states stays.
+/// Takes one number from the plan, unless the spec states another, which is an error.
 Status take(std::string_view key, const std::optional<std::uint32_t>& stated, std::uint32_t planned,
             std::uint32_t& value) {
   if (!stated || *stated == planned) {
@@ -113,7 +113,7 @@ Status follow(const ParallelPlan& plan, TrainingSpec& spec) {
   if (!took) return input_error(spec.layout.where, took.error().message);
   const auto recompute =
       plan.recompute == Recompute::kFull ? ActivationRecompute::kFull : ActivationRecompute::kNone;
-  // The bits are the same.
+  // The spec's choice is kept without error, because recomputation does not change the bits.
   if (!stated.recompute) spec.model.recompute = recompute;
   return {};
 }

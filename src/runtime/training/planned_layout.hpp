@@ -1,8 +1,8 @@
-// runtime/training/planned_layout.hpp - how somebody has planned that a training's ranks share its
-// model: read from what Orrery tells them, and held against what its spec states.
+// runtime/training/planned_layout.hpp - the planned division of a model among a training's ranks:
+// read from Orrery's environment, and checked against the training's spec.
 //
 // Values and pure functions, used at the start of every rank. Invariant: a spec that follows a plan
-// is the plan's wherever the spec leaves a choice, and says what it would not follow.
+// has the plan's values wherever the spec leaves a choice; a contradiction is an error.
 #pragma once
 
 #include <optional>
@@ -13,13 +13,13 @@
 
 namespace orrery {
 
-/// What the launch contract's ORRERY_PLAN (executor/plan_text.hpp) says of a gang; nothing: the
-/// text is empty, or the gang has no plan. Errors: it is no such text.
+/// Returns the plan of a gang in the launch contract's ORRERY_PLAN (executor/plan_text.hpp);
+/// nothing: the text is empty, or the gang has no plan. Errors: the text is invalid.
 [[nodiscard]] Result<std::optional<ParallelPlan>> plan_of_gang(std::string_view text,
                                                                std::uint32_t gang);
 
-/// Sets what `spec` leaves open as the plan has it. Errors: something the trainer cannot do, or
-/// that the spec states otherwise.
+/// Sets what `spec` leaves open from the plan. Errors: the trainer cannot do what is planned, or
+/// the spec states another value.
 [[nodiscard]] Status follow(const ParallelPlan& plan, TrainingSpec& spec);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// runtime/training/planned_layout_test.cpp - a spec and the plan of its job: what each leaves to
-// the other, and what contradicts.
+// runtime/training/planned_layout_test.cpp - a spec and the plan of its job: which values each
+// leaves to the other, and which contradict.
 #include "runtime/training/planned_layout.hpp"
 
 #include <gtest/gtest.h>
@@ -61,7 +61,7 @@ TEST(PlannedLayout, APlanThatTheTrainerCannotRunIsRefused) {
   EXPECT_NE(refusal(kBatch, {.cp = 2}).find("plan.cp is 2"), std::string::npos);
   EXPECT_NE(refusal(kBatch, {.recompute = Recompute::kSelective}).find("selective"),
             std::string::npos);
-  // Of the model's own: 4 heads are not 3 parts.
+  // The model itself refuses the plan: 4 heads are not 3 parts.
   EXPECT_NE(refusal(kBatch, {.tp = 3, .micro_batch = 8}).find("layout.tp"), std::string::npos);
   EXPECT_NE(refusal(kBatch, {.micro_batch = 3}).find("batch.micro"), std::string::npos);
   EXPECT_NE(refusal(kBatch, {.zero = 2, .micro_batch = 8}).find("layout.zero"), std::string::npos);

@@ -3,7 +3,7 @@
 namespace orrery {
 namespace {
 
-/// `count` ranks, each so many `apart`.
+/// Returns `count` ranks from `first` on, each `apart` after the one before.
 std::vector<std::uint32_t> ranks_from(std::uint32_t first, std::uint32_t count,
                                       std::uint32_t apart) {
   std::vector<std::uint32_t> ranks;

@@ -1,12 +1,11 @@
 // runtime/training/rank_grid.hpp - which part of the work a rank does in a generation of the group,
-// and with whom it does what together.
+// and with which other ranks.
 //
-// Ranks stand in rows: tp x pp of them in a row are a replica, which has the whole model, stage by
-// stage, and computes some of the batch's shards; those of one column have the same part of it and
-// sum its gradients.
-// What no replica can be made of, at the end, has no place. Made once a generation, which it must
-// not outlive; used by one thread. Invariant: a place follows from rank, number of ranks and spec
-// alone.
+// Ranks form rows: tp x pp consecutive ranks are a replica, which has the whole model, stage by
+// stage, and computes some of the batch's shards; the ranks of a column have the same part of the
+// model and sum its gradients. Ranks at the end that do not make a replica have no place. Made once
+// a generation, which it must not outlive; used by one thread. Invariant: a place follows from
+// rank, number of ranks and spec alone.
 #pragma once
 
 #include <optional>
@@ -20,7 +19,7 @@ namespace orrery {
 
 class RankGrid {
  public:
-  /// How many of `ranks` have a place.
+  /// Returns how many of `ranks` have a place.
   [[nodiscard]] static std::uint32_t places(const TrainingSpec& spec, std::uint32_t ranks);
 
   /// Precondition: this rank has a place.
@@ -28,20 +27,20 @@ class RankGrid {
 
   [[nodiscard]] const ModelPart& part() const { return part_; }
   [[nodiscard]] std::uint32_t replica_number() const { return replica_number_; }
-  /// The batch's shards that each replica computes.
+  /// The batch's shards that each replica computes, by replica.
   [[nodiscard]] const std::vector<LeafRange>& shards() const { return shards_; }
   [[nodiscard]] const LeafRange& own_shards() const { return shards_[replica_number_]; }
 
   /// All ranks that have a place.
   [[nodiscard]] Communicator& all() { return all_; }
-  /// Those of this rank's replica, by ModelPart::number().
+  /// The ranks of this rank's replica, by ModelPart::number().
   [[nodiscard]] Communicator& replica() { return replica_; }
-  /// Of them, those of this rank's stage.
+  /// The ranks of this rank's stage within its replica.
   [[nodiscard]] Communicator& stage() { return stage_; }
-  /// Of the first and the last stage, those with this one's tensor rank. Precondition: this rank is
-  /// of one of them, and they are two.
+  /// The ranks of the first and the last stage with this rank's tensor rank. Precondition: this
+  /// rank is on one of these stages, and they differ.
   [[nodiscard]] Communicator& ends() { return *ends_; }
-  /// Those with this rank's part, by replica.
+  /// The ranks with this rank's part, by replica.
   [[nodiscard]] Communicator& column() { return column_; }
 
  private:

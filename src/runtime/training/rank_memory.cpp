@@ -16,7 +16,7 @@ constexpr std::size_t kSaved = 1 + kMoments;  ///< vectors of the whole model
 
 Bytes of_floats(std::size_t floats) { return Bytes(static_cast<double>(floats * sizeof(float))); }
 
-/// Gradients in work at once while a node of so many shards is summed.
+/// Number of gradients in memory at once while a node of `shards` shards is summed.
 std::size_t gradients_of(std::uint32_t shards) {
   return 1 + static_cast<std::size_t>(std::bit_width(shards - 1));
 }
@@ -30,7 +30,7 @@ RankMemory memory_of(const TrainingSpec& spec, const ModelPart& part, std::uint3
   }
   const bool shared_moments = spec.layout.zero > 0;
   const std::uint32_t savers = spec.layout.cut() ? replicas * part.ranks() : 1;
-  // Ranks that have no whole put together what they save.
+  // Ranks without the whole state assemble what they save in a second copy.
   const std::size_t copies = kSaved * (spec.layout.cut() ? 2 : 1);
   return {
       .weights = of_floats(weights),

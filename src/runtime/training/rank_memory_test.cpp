@@ -1,4 +1,4 @@
-// runtime/training/rank_memory_test.cpp - what a rank is said to need is what it allocates.
+// runtime/training/rank_memory_test.cpp - a rank's computed memory equals what it allocates.
 #include "runtime/training/rank_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(RankMemory, OneRankHasAllOfIt) {
   const auto weights = static_cast<double>(ParameterLayout(spec.model).size());
   EXPECT_EQ(floats(memory.weights), weights);
   EXPECT_EQ(floats(memory.moments), 2 * weights);
-  // Of four shards: the sum, the right half's, and the right quarter's.
+  // Four shards need three gradients: the sum, the right half's, and the right quarter's.
   EXPECT_EQ(floats(memory.gradients), 3 * weights);
   const TrainableTransformer model(spec.model, spec.batch.micro);
   EXPECT_EQ(memory.activations.value(), static_cast<double>(model.activation_bytes()));
@@ -58,9 +58,10 @@ TEST(RankMemory, CopiesAreOfTwoRangesAtTwoTimes) {
 TEST(RankMemory, AnEarlierStageKeepsMoreMicroBatches) {
   TrainingSpec spec = spec_of({.pp = 4});
   const RankMemory deep = rank_memory(spec, 1);
-  spec.batch.micro = 8;  // one of a shard
+  spec.batch.micro = 8;  // one micro-batch per shard
   const RankMemory one = rank_memory(spec, 1);
-  // Four slots of two sequences keep what one slot of eight does, but for what no slot owns.
+  // Four slots of two sequences keep what one slot of eight does, except for buffers outside the
+  // slots.
   EXPECT_NEAR(deep.activations.value(), one.activations.value(), 0.4 * one.activations.value());
 }
 

@@ -8,12 +8,12 @@
 namespace orrery {
 namespace {
 
-/// Floats of a mailbox, or of the room for sums: whole cache lines.
+/// Floats of one message, in whole cache lines.
 std::size_t message_floats(const TrainingSpec& spec) {
   return (TrainableTransformer::stream_floats(spec.model, spec.batch.micro) + 15) / 16 * 16;
 }
 
-/// Of a micro-batch's whole stream, where ranks share layers.
+/// Number of rooms, each for a micro-batch's whole stream, if ranks share layers.
 std::size_t rooms_of(const TrainingSpec& spec) {
   return spec.layout.tp > 1 ? TrainableTransformer::rooms(spec.model) : 0;
 }

@@ -2,11 +2,10 @@
 // in the order of the fixed tree.
 //
 // Made with a rank's part of the model, whose other parts are computed by other ranks at the same
-// time. A shard's micro-batches flow through the stages as their schedule says
-// (pipeline_schedule.hpp); between shards the stages run empty, as the tree needs each shard's own
-// gradient. Owns the activations and a buffer for each level of the
-// tree it has had to sum. Invariant: a shard's gradient depends on the weights, the step, its
-// number and how the model is cut alone.
+// time. A shard's micro-batches flow through the stages in the order of pipeline_schedule.hpp;
+// between shards the pipeline drains, because the tree needs each shard's own gradient. Owns the
+// activations and a buffer for each level of the tree that it has summed. Invariant: a shard's
+// gradient depends only on the weights, the step, its number and how the model is cut.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@
 
 namespace orrery {
 
-/// The same for the same bits.
+/// Returns a checksum of the bits of some floats.
 [[nodiscard]] std::uint64_t checksum_of_floats(std::span<const float> floats);
 
 class ShardGradient {
@@ -32,28 +31,30 @@ class ShardGradient {
   [[nodiscard]] const ParameterLayout& layout() const { return model_.layout(); }
   [[nodiscard]] TrainableTransformer& model() { return model_; }
 
-  /// Of the shards of `node` in step `step` (counted from 0): the sum of their gradients into the
-  /// first layout().size() floats of `out`, the sum of their losses into the one after, and of
-  /// their TrainableTransformer::router_loss() into one more where there are experts. What is
-  /// summed over all shards is divided by their number to be the mean.
+  /// For the shards of `node` in step `step` (counted from 0), writes the sum of their gradients to
+  /// the first layout().size() floats of `out`, the sum of their losses to the next, and with
+  /// experts the sum of their TrainableTransformer::router_loss() to one more. The sum over all
+  /// shards, divided by their number, is the mean.
   void compute(std::span<const float> parameters, std::uint64_t step, const LeafRange& node,
                std::span<float> out);
 
-  /// Floats that compute() writes behind the gradient.
+  /// Number of floats that compute() writes after the gradient.
   [[nodiscard]] std::size_t losses() const { return layout().config().experts > 0 ? 2 : 1; }
 
-  /// Keeps the checksum of this shard's gradient when compute() comes by it; nothing: of none.
+  /// Makes compute() keep the checksum of this shard's gradient; nothing: of no shard.
   void watch(std::optional<std::uint32_t> shard);
-  /// Of the watched shard; 0: it was not computed.
+  /// The checksum of the watched shard's gradient; 0: it was not computed.
   [[nodiscard]] std::uint64_t watched() const { return watched_; }
-  /// Computes it alone. The same as watched() on every machine that works.
+  /// Computes one shard's gradient alone. The checksum equals watched() on every machine that works
+  /// correctly.
   [[nodiscard]] std::uint64_t checksum_of(std::span<const float> parameters, std::uint64_t step,
                                           std::uint32_t shard);
-  /// Flips a bit of what is computed next of this step, as a broken machine might: for rehearsals.
+  /// Flips a bit of the next gradient computed in this step, as a broken machine might: for
+  /// rehearsals.
   void flip_in(std::uint64_t step) { flip_in_ = step; }
 
-  /// The mean loss of the held-out sequences, at most `sequences` of them, where the last stage is;
-  /// nothing without any.
+  /// Returns the mean loss of at most `sequences` held-out sequences, valid on the last stage;
+  /// nothing if there are none.
   [[nodiscard]] std::optional<double> evaluate(std::span<const float> parameters,
                                                std::uint32_t sequences);
 
@@ -65,11 +66,11 @@ class ShardGradient {
 
   TrainingBatch batch_;
   const TextStream& stream_;
-  std::vector<PipelineStep> schedule_;  ///< of a shard
+  std::vector<PipelineStep> schedule_;  ///< schedule of a shard
   TrainableTransformer model_;
   std::vector<std::int32_t> tokens_;
   std::vector<AlignedFloats> right_;  ///< the right half's sum, by depth
-  AlignedFloats again_;               ///< a shard that is computed again
+  AlignedFloats again_;               ///< gradient of a shard that is recomputed
   std::optional<std::uint32_t> watches_;
   std::uint64_t watched_ = 0;
   std::optional<std::uint64_t> flip_in_;

@@ -28,7 +28,7 @@ bool SharedCheckpoint::begin(const Makers& makers, const TrainingState& state) {
   const ShardName name{id(makers, state.steps()), makers.ranks.rank(), makers.ranks.size()};
   saving_ = state.steps();
   saved_.reset();
-  (void)writer_.poll();  // of a generation before
+  (void)writer_.poll();  // a result from an earlier generation
   unsaved_ = !writer_.idle();
   if (unsaved_) {
     reports_.say(
@@ -81,7 +81,7 @@ Result<bool> SharedCheckpoint::commit(const Makers& makers, std::string_view whe
   return true;
 }
 
-/// Of all ranks, at the first.
+/// Gathers the records of all ranks at the first.
 Shared<std::vector<ShardRecord>> SharedCheckpoint::gather_records(Communicator& ranks) const {
   std::string text = shard_record_text(saved_->record);
   std::uint64_t size = text.size();

@@ -18,7 +18,7 @@ namespace orrery {
 
 class SharedCheckpoint {
  public:
-  /// Who makes it, in a generation of the group.
+  /// The ranks that make it, in a generation of the group.
   struct Makers {
     Communicator& ranks;
     std::uint32_t generation = 0;
@@ -28,26 +28,27 @@ class SharedCheckpoint {
   SharedCheckpoint(const TrainingSpec& spec, std::string job, std::uint32_t attempt,
                    TrainingReports& reports);
 
-  /// Gets the memory of a rank's part before the first one needs it.
+  /// Allocates the memory of a rank's part before the first checkpoint needs it.
   [[nodiscard]] Status reserve(std::uint64_t bytes) { return writer_.reserve(bytes); }
 
-  /// One is being made.
+  /// Whether a checkpoint is being made.
   [[nodiscard]] bool making() const { return saving_.has_value(); }
-  /// Of it, this rank's part is durable; it cannot be.
+  /// Whether this rank's part of it is durable, or has failed.
   [[nodiscard]] bool saved() const { return saved_.has_value(); }
   [[nodiscard]] bool unsaved() const { return unsaved_; }
 
   /// Copies this rank's part and begins to write it. False: a peer was lost meanwhile.
   [[nodiscard]] bool begin(const Makers& makers, const TrainingState& state);
-  /// Looks whether its part is written.
+  /// Checks whether this rank's part is written.
   void poll();
-  /// Once all ranks have saved theirs. False: a peer was lost meanwhile; the caller regroups, as
-  /// all others do, once. Errors: as of commit_checkpoint(), where it is tried.
+  /// Commits, once all ranks have saved their parts. False: a peer was lost meanwhile; the caller
+  /// regroups once, as all others do. Errors: those of commit_checkpoint() on the rank that
+  /// commits.
   [[nodiscard]] Result<bool> commit(const Makers& makers, std::string_view when);
-  /// begin() to commit() of what there is now, at once. Error also: a rank could not write.
+  /// Runs begin() to commit() for the present state at once. Further error: a rank could not write.
   [[nodiscard]] Result<bool> make_now(const Makers& makers, const TrainingState& state,
                                       std::string_view when);
-  /// What was begun is nobody's, even while it is still being written.
+  /// Abandons the checkpoint in progress, even while it is still being written.
   void forget();
 
  private:
@@ -61,7 +62,7 @@ class SharedCheckpoint {
   CheckpointWriter writer_;
   std::optional<std::uint64_t> saving_;  ///< step of the snapshot that is being written
   std::optional<WrittenShard> saved_;    ///< this rank's part of it, once durable
-  bool unsaved_ = false;                 ///< it failed
+  bool unsaved_ = false;                 ///< it could not be written
 };
 
 }  // namespace orrery

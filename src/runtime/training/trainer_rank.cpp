@@ -13,12 +13,12 @@
 namespace orrery {
 namespace {
 
-/// Steps that ranks asked to end wait for the others to be asked, too.
+/// How many steps ranks that were asked to end wait for the others to be asked, too.
 constexpr std::uint32_t kStepsTogether = 2;
 /// The least time a rank may be silent.
 constexpr Duration kPatience = Duration::seconds(60);
 
-/// Floats.
+/// Returns the floats of the largest part.
 std::size_t largest_part(const TrainingSpec& spec) {
   std::size_t most = 0;
   ModelPart part = spec.layout.parts();
@@ -136,8 +136,8 @@ Status TrainerRank::meet() {
   return claim();
 }
 
-/// No generation before this one commits a checkpoint any more. A disk that is full now is not the
-/// end: every commit claims, too.
+/// Keeps earlier generations from committing a checkpoint. A full disk is no error here, because
+/// every commit claims, too.
 Status TrainerRank::claim() {
   Status claimed = claim_checkpoints(
       spec_.checkpoint.directory,
@@ -150,7 +150,7 @@ Status TrainerRank::claim() {
 Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
   const TrainingOutcome done{TrainingOutcome::End::kDone, spec_.steps};
   if (too_late_) return done;
-  // One rank may be left to save a state that each has whole; one that is cut goes with its ranks.
+  // A single rank may have to save a whole state; a divided state is always saved by all ranks.
   const std::uint32_t savers = spec_.layout.cut() ? grid_->all().size() : 1;
   const std::size_t saved = ParameterLayout(spec_.model).size() / savers;
   if (Status room = checkpoint_.reserve(3 * saved * sizeof(float)); !room) {
@@ -174,7 +174,7 @@ Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
     if (!finished) return forward_error(finished);
     if (*finished) break;
     if (Status again = go_on_without(); !again) {
-      // Too few may be left to be sure, but not to see that it is done.
+      // Too few ranks may be left to regroup, but enough to see that training is complete.
       if (over()) break;
       return forward_error(again);
     }
@@ -184,7 +184,7 @@ Result<TrainingOutcome> TrainerRank::run(const std::function<bool()>& stop) {
   return done;
 }
 
-/// The last step is saved and told of. False: a peer was lost meanwhile.
+/// Saves the last step and reports it. False: a peer was lost meanwhile.
 Result<bool> TrainerRank::finish() {
   Result<bool> saved = checkpoint_.make_now(makers(), *state_, "at the end");
   if (!saved || !*saved) return saved;
@@ -194,7 +194,7 @@ Result<bool> TrainerRank::finish() {
     reports_.event("end",
                    fmt::format(R"("step": {}, "state_sha256": "{}")", state_->steps(), *hash));
   }
-  // Nobody goes before it is written down, or another would have to do it.
+  // No rank leaves before it is saved, or the others would have to do it again.
   return hash && grid_->all().barrier();
 }
 
@@ -237,8 +237,8 @@ bool TrainerRank::sum_gradient(const std::function<bool()>& stop) {
   return exchange_gradient();
 }
 
-/// The gradient's sum over all shards, as far as this rank steps by it; of the tail, the loss of
-/// all shards, and what all ranks tell.
+/// Sums over all shards the part of the gradient that this rank steps by and the losses in the
+/// tail, and over all ranks the flags in the tail.
 bool TrainerRank::exchange_gradient() {
   Communicator& column = grid_->column();
   if (spec_.layout.zero == 0) {
@@ -249,16 +249,16 @@ bool TrainerRank::exchange_gradient() {
     if (!column.reduce_scatter_shards(sum, grid_->shards(), parts)) return false;
     if (!column.all_reduce_shards(Elements(tail()), grid_->shards())) return false;
   }
-  // Each rank of a last stage has the loss.
+  // Each rank of a last stage has the loss; only one must count.
   const bool tells = grid_->part().last() && grid_->part().tensor_rank == 0;
   if (!tells) tail()[kLoss] = 0;
-  // Of its layers each rank of a stage has the router's.
+  // Each rank of a stage has the router loss of its layers.
   if (grid_->part().tensor_rank > 0) tail()[kRouterLoss] = 0;
   return grid_->replica().all_reduce(Elements(tail())).has_value();
 }
 
-/// Of the steps that are checked, whether all ranks have what they should. False: a peer was lost,
-/// or is left out because it computes what the others do not; the step is done again without it.
+/// In a checked step, verifies that all ranks have equal results. False: a peer was lost, or is
+/// left out because its result differs; the step is then repeated without it.
 Result<bool> TrainerRank::verify() {
   const auto checked = checked_shard(state_->steps(), spec_.checked_every(), grid_->shards());
   if (!checked) return true;
@@ -297,7 +297,7 @@ Result<bool> TrainerRank::verify() {
   return false;
 }
 
-/// By rank.
+/// Gathers the opinions of all ranks, by rank.
 Shared<std::vector<GradientOpinion>> TrainerRank::opinions(const GradientOpinion& own) {
   std::vector<GradientOpinion> all(group_->size());
   auto told = group_->communicator().all_gather(std::as_bytes(std::span(&own, 1)),
@@ -306,7 +306,7 @@ Shared<std::vector<GradientOpinion>> TrainerRank::opinions(const GradientOpinion
   return all;
 }
 
-/// False: a peer was lost meanwhile, and the state is of no step.
+/// Steps by the gradient. False: a peer was lost meanwhile, and the state is of no step.
 Result<bool> TrainerRank::apply() {
   const FloatRange own = state_->stepped();
   const std::span<const float> sum = gradient().subspan(own.begin, own.size());
@@ -353,7 +353,7 @@ Status TrainerRank::after_step() {
     if (!committed || too_late_ || group_->roster().generation != generation) return committed;
   }
   if (leave >= size) {
-    // All leave: what was done is kept for whoever goes on.
+    // All leave: the state is saved for the next attempt.
     const Result<bool> kept = checkpoint_.make_now(makers(), *state_, "at the end");
     if (!kept) return tl::unexpected(kept.error());
     if (!*kept || !grid_->all().barrier()) return go_on_without();
@@ -369,14 +369,14 @@ Status TrainerRank::after_step() {
   }
   const bool look = spec_.evaluate_every > 0 && state_->steps() % spec_.evaluate_every == 0;
   if (look && state_->steps() < spec_.steps) evaluate();
-  // A signal to all does not come to all at once.
+  // A signal to all ranks does not reach all at the same time.
   some_leave_ = leave > 0 ? some_leave_ + 1 : 0;
   const bool some_go = some_leave_ > kStepsTogether;
   leaving_ = asked_ && some_go;
   return join || some_go ? change_ranks() : Status();
 }
 
-/// All ranks have ended writing: it is a checkpoint, or none.
+/// All ranks have finished writing: commits the checkpoint, or drops it.
 Status TrainerRank::commit_when_written() {
   if (tail()[kUnsaved] > 0) {
     checkpoint_.forget();
@@ -385,13 +385,13 @@ Status TrainerRank::commit_when_written() {
   const Result<bool> done = checkpoint_.commit(makers(), "while training goes on");
   if (done && !*done) return go_on_without();
   if (done) return {};
-  // A newer life of the job has begun: this one must not go on.
+  // A newer incarnation of the job has begun: this one must not continue.
   if (done.error().kind == ErrorKind::kInfeasible) return tl::unexpected(done.error());
   reports_.say("a checkpoint failed: " + done.error().text());
   return {};
 }
 
-/// Some come or go, and nobody is lost: those who read their share anew lose no step.
+/// Changes the ranks when some join or leave and none is lost; saving first avoids losing a step.
 Status TrainerRank::change_ranks() {
   if (spec_.layout.cut()) {
     const Result<bool> kept = checkpoint_.make_now(makers(), *state_, "before ranks change");
@@ -404,7 +404,7 @@ Status TrainerRank::change_ranks() {
 
 // --- Membership ---------------------------------------------------------------------------------
 
-/// A peer is missed.
+/// Continues without a lost peer.
 Status TrainerRank::go_on_without() {
   if (!lost_) lost_ = env_.clock.now_monotonic();
   return regroup();
@@ -420,7 +420,7 @@ Status TrainerRank::regroup() {
     if (!taken) return forward_error(taken);
     placed = *taken;
   }
-  // A snapshot of the generation before is nobody's, even while it is still being written.
+  // A snapshot of the previous generation is dropped, even while it is still being written.
   checkpoint_.forget();
   some_leave_ = 0;
   if (too_late_ || !leads()) return {};
@@ -430,7 +430,7 @@ Status TrainerRank::regroup() {
       fmt::format(R"("attempt": {}, "generation": {}, "ranks": {}, "step": {})", seat_.attempt,
                   roster.generation, grid_->all().size(), state_->steps());
   if (lost_) {
-    // When the loss was seen, by the clock of the line.
+    // The time when the loss was seen, by the clock that stamps the line.
     const Duration ago = env_.clock.now_monotonic() - *lost_;
     const Instant seen = env_.clock.now_wall() - ago;
     more += fmt::format(R"(, "lost_at": {:.3f})", static_cast<double>(seen.ns()) / 1e9);
@@ -439,7 +439,7 @@ Status TrainerRank::regroup() {
   return claim();
 }
 
-/// What this rank does in a new generation, and the state that it needs for it. False: a peer was
+/// Determines this rank's place in a new generation, and gets the state for it. False: a peer was
 /// lost meanwhile.
 Result<bool> TrainerRank::take_place() {
   Result<bool> same = compare_specs();
@@ -458,8 +458,8 @@ Result<bool> TrainerRank::take_place() {
   return take_share();
 }
 
-/// A spec that somebody edits between the start of a rank and that of a newcomer is another
-/// training. False: a peer was lost.
+/// Refuses a spec that was edited between the start of the ranks and that of a newcomer. False: a
+/// peer was lost.
 Result<bool> TrainerRank::compare_specs() {
   std::uint64_t of_source = spec_.checksum;
   const auto told = std::as_writable_bytes(std::span(&of_source, 1));
@@ -471,7 +471,7 @@ Result<bool> TrainerRank::compare_specs() {
                   spec_.where.file, seat_.attempt));
 }
 
-/// Ranks that make no replica leave, and ask for a place as newcomers do, until there is one.
+/// Ranks that make no whole replica leave, and ask for a place as newcomers do until there is one.
 Status TrainerRank::wait_for_place() {
   if (group_->size() < spec_.layout.ranks()) {
     return environment_error(
@@ -493,15 +493,15 @@ Status TrainerRank::wait_for_place() {
   return {};
 }
 
-/// This rank's share of the state, as all read it from one copy or checkpoint, or draw it anew.
+/// Gets this rank's share of the state, which all read from one copy or checkpoint, or draw anew.
 Result<bool> TrainerRank::take_share() {
-  // From now on there comes no newer one of the generation before.
+  // From now on the previous generation can commit no newer checkpoint.
   if (leads()) {
     if (Status claimed = claim(); !claimed) return forward_error(claimed);
   }
   has_state_ = false;
   if (!grid_->all().barrier()) return false;
-  // What all of a replica have is computed by each: with other products it would drift apart.
+  // Each rank computes what all of a replica have; with other products the copies would diverge.
   const std::uint64_t products = checksum(gemm_identity(), 0);
   std::uint64_t of_first = products;
   const auto compared = std::as_writable_bytes(std::span(&of_first, 1));
@@ -530,7 +530,7 @@ Result<bool> TrainerRank::take_share() {
   return read_share();
 }
 
-/// What its ranks have kept in memory, unless a checkpoint is newer.
+/// Reads the copies that ranks have kept in memory, unless a checkpoint is newer.
 Result<bool> TrainerRank::read_share() {
   Communicator& all = grid_->all();
   const Shared<std::optional<std::uint64_t>> kept = copies_.newest(all);
@@ -559,15 +559,15 @@ Result<bool> TrainerRank::read_saved_share() {
                   spec_.checkpoint.directory, state_->steps(), step));
 }
 
-/// Newcomers alone have nothing to go on from but a checkpoint, which the next attempt reads.
+/// Newcomers alone can continue only from a checkpoint, which the next attempt reads.
 Status TrainerRank::check_source() const {
   const Roster& roster = group_->roster();
   if (roster.members[roster.source()].step) return {};
   return environment_error("no rank is left that has the state of the training");
 }
 
-/// Whoever has fewer steps than the farthest gets its state. False: a peer was lost; who was being
-/// fed then has none.
+/// Sends the state of the farthest rank to ranks with fewer steps. False: a peer was lost; a rank
+/// that was receiving then has no state.
 bool TrainerRank::feed_those_behind() {
   const Roster& roster = group_->roster();
   const std::uint32_t source = roster.source();
@@ -583,12 +583,12 @@ bool TrainerRank::feed_those_behind() {
   return true;
 }
 
-/// By the first replica, while the others go on.
+/// Evaluates on the first replica, while the others continue.
 void TrainerRank::evaluate() {
   if (grid_->replica_number() != 0) return;
   auto loss = shards_->evaluate(state_->parameters(), spec_.evaluate_sequences);
   if (!loss) return;
-  // The first of the last stage has it.
+  // The first rank of the last stage has the loss.
   const ModelPart& part = grid_->part();
   const auto told = std::as_writable_bytes(std::span(&*loss, 1));
   if (!grid_->replica().broadcast(told, part.ranks() - part.tensor_ranks)) return;

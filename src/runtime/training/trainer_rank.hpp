@@ -1,12 +1,12 @@
 // runtime/training/trainer_rank.hpp - one rank of a training job from its first step to its last:
-// computes its shards' gradients, sums them with its peers', steps, saves, and goes on when peers
-// die or come.
+// computes its shards' gradients, sums them with its peers', steps, saves, and continues when peers
+// die or join.
 //
-// Made once a process and run on one thread (checkpoints are written by one of their own). What is
-// trained depends on the spec alone: not on how many ranks there are, who dies, when, or how often.
-// Where each rank has the whole state, a change of ranks costs the step in progress; where the
-// state is shared out (TrainingLayout::cut), all take new places and read the newest copy of it
-// that they have kept between them, or the newest checkpoint.
+// Made once a process and run on one thread (checkpoints are written by one of their own). The
+// trained weights depend on the spec alone: not on how many ranks there are, or which ranks die,
+// when, or how often. If each rank has the whole state, a change of ranks costs the step in
+// progress; if the state is divided (TrainingLayout::cut), all take new places and read its newest
+// copy in their memory (PeerCopies), or the newest checkpoint.
 #pragma once
 
 #include <functional>
@@ -28,19 +28,19 @@
 
 namespace orrery {
 
-/// Where a rank stands, from the launch contract; by itself it is a job of one rank.
+/// A rank's place in the job, from the launch contract; the default is a job of one rank.
 struct TrainingSeat {
   std::string job = "training";
   std::uint32_t attempt = 1;
-  std::uint32_t epoch = 0;  ///< of the membership it was started in; above 0 others are at work
+  std::uint32_t epoch = 0;  ///< membership it was started in; above 0: joins running ranks
   std::string progress;     ///< path of the stream of progress lines; "": none
-  GroupSettings group;      ///< but for the workspace
-  /// Rehearses a broken machine: ShardGradient::flip_in().
+  GroupSettings group;      ///< without the workspace
+  /// Step in which to rehearse a broken machine: ShardGradient::flip_in().
   std::optional<std::uint64_t> flip_in;
 };
 
 struct TrainingOutcome {
-  /// kWrong: this machine computes what others do not; they go on without it.
+  /// kWrong: this machine's results differ from the others', which continue without it.
   enum class End { kDone, kStopped, kWrong } end = End::kDone;
   std::uint64_t steps = 0;
 };
@@ -54,15 +54,15 @@ class TrainerRank {
                                                                   TrainingSeat seat);
   TrainerRank(const TrainingSpec& spec, const TextStream& stream, Env env, TrainingSeat seat);
 
-  /// Until the last step is done and saved, or `stop` says so at a step's end: then all leave
-  /// together after saving, or this rank leaves the others to go on.
+  /// Runs until the last step is done and saved, or `stop` returns true at a step's end: then all
+  /// ranks save and leave together, or this rank leaves and the others continue.
   [[nodiscard]] Result<TrainingOutcome> run(const std::function<bool()>& stop);
 
  private:
-  /// What ranks tell each other with each gradient, summed.
+  /// Values that ranks sum together with each gradient.
   enum Tail : std::size_t { kLoss, kRouterLoss, kJoin, kLeave, kSaved, kUnsaved, kTailSize = 16 };
 
-  /// The newest good checkpoint into the state, or none.
+  /// Restores the newest good checkpoint, if there is one.
   [[nodiscard]] Status restore();
   [[nodiscard]] Status meet();
   [[nodiscard]] Result<bool> take_place();
@@ -72,15 +72,16 @@ class TrainerRank {
   [[nodiscard]] Result<bool> read_share();
   [[nodiscard]] Result<bool> read_saved_share();
   [[nodiscard]] Status claim();
-  /// Steps of the newest checkpoint.
+  /// Number of steps of the newest checkpoint.
   [[nodiscard]] std::uint64_t saved_steps() const;
-  /// The last step is saved: who comes now has nothing to do.
+  /// Whether the last step is saved, so that a new rank has nothing to do.
   [[nodiscard]] bool over() const;
   [[nodiscard]] bool leads() const { return group_->rank() == 0; }
-  /// Of the group's workspace: the gradient and the tail, then room for what a replica says.
+  /// The gradient and the tail in the group's workspace; the messages of ReplicaPeers come after
+  /// them.
   [[nodiscard]] std::span<float> gradient();
   [[nodiscard]] std::span<float> tail() { return gradient().subspan(gradient_floats_); }
-  /// One step done by all; nothing: a peer was lost and the rest have regrouped.
+  /// Does one step. False: a peer was lost and the other ranks have regrouped.
   [[nodiscard]] Result<bool> step(const std::function<bool()>& stop);
   [[nodiscard]] bool sum_gradient(const std::function<bool()>& stop);
   [[nodiscard]] bool exchange_gradient();
@@ -104,27 +105,27 @@ class TrainerRank {
   const TextStream& stream_;
   Env env_;
   TrainingSeat seat_;
-  std::size_t gradient_floats_;  ///< of the largest part, and of this rank's once it is known
+  std::size_t gradient_floats_;  ///< size of the largest part; of its own once known
   AdamW optimizer_;
   CosineSchedule schedule_;
   std::unique_ptr<MemberGroup> group_;
-  std::optional<RankGrid> grid_;         ///< of the present generation
+  std::optional<RankGrid> grid_;         ///< grid of the present generation
   std::optional<ReplicaPeers> peers_;    ///< none: each rank has the whole model
-  std::optional<ShardGradient> shards_;  ///< once its part is known
-  std::optional<TrainingState> state_;   ///< with it
+  std::optional<ShardGradient> shards_;  ///< set once its part is known
+  std::optional<TrainingState> state_;   ///< set together with shards_
   TrainingReports reports_;
   SharedCheckpoint checkpoint_;
   PeerCopies copies_;
-  Instant begun_;                 ///< of the step in progress
-  bool has_state_ = false;        ///< whole, and of one step
-  Duration longest_;              ///< step so far
-  Instant computed_;              ///< when its own gradient was there
+  Instant begun_;                 ///< begin of the step in progress
+  bool has_state_ = false;        ///< whether state_ is complete and of one step
+  Duration longest_;              ///< longest step so far
+  Instant computed_;              ///< when its own gradient was complete
   std::optional<Instant> lost_;   ///< when the loss of a peer was seen, until a step ends
-  std::uint32_t some_leave_ = 0;  ///< steps in a row that some, but not all, were asked to end
-  bool too_late_ = false;         ///< it came when all was done
-  bool asked_ = false;            ///< this rank was
-  bool leaving_ = false;          ///< and goes now
-  bool wrong_ = false;            ///< it was found to compute what others do not
+  std::uint32_t some_leave_ = 0;  ///< steps in a row in which some, not all, were asked to end
+  bool too_late_ = false;         ///< it joined after the last step
+  bool asked_ = false;            ///< this rank was asked to end
+  bool leaving_ = false;          ///< this rank leaves now
+  bool wrong_ = false;            ///< its results were found to differ from the others'
 };
 
 }  // namespace orrery

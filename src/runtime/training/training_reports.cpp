@@ -17,7 +17,7 @@ constexpr std::string_view kMoeColumn = ",router_loss";
 constexpr std::size_t kTailBytes = 4096;
 constexpr std::uint64_t kLogBytesMax = std::uint64_t{1} << 30;
 
-/// The step of the last whole line; 0: there is none.
+/// Returns the step of the last complete line; 0: there is none.
 std::uint64_t last_step_of(const File& file) {
   const std::uint64_t size = file.size();
   const std::uint64_t from = size > kTailBytes ? size - kTailBytes : 0;
@@ -92,7 +92,7 @@ void TrainingReports::saved(std::uint64_t step, const std::string& path) {
 
 void TrainingReports::wrong(const std::string& evidence, std::uint32_t rank) {
   if (!progress_.valid()) return;
-  // No later line says it again: a pipe that is full is waited for.
+  // No later line repeats this, so it waits for a full pipe.
   constexpr int kWaitMs = 5000;
   pollfd ready{progress_.get(), POLLOUT, 0};
   if (::poll(&ready, 1, kWaitMs) != 1) return;
@@ -114,7 +114,7 @@ void TrainingReports::say(const std::string& line) {
 void TrainingReports::tell_keeper(const std::string& json) {
   if (!progress_.valid()) return;
   const std::string line = json + "\n";
-  // A pipe that is full or closed: the next line says more.
+  // A full or closed pipe is ignored: the next line is newer anyway.
   if (::write(progress_.get(), line.data(), line.size()) < 0) return;
 }
 

@@ -1,9 +1,9 @@
-// runtime/training/training_reports.hpp - what a rank tells about the training: progress lines for
-// its keeper, and, of the rank that leads, loss.csv, events.jsonl and lines for people.
+// runtime/training/training_reports.hpp - what a rank reports about the training: progress lines
+// for its keeper, and, if it leads, loss.csv, events.jsonl and readable lines.
 //
-// Owned by a TrainerRank, used on its thread. Whoever begins to lead continues the files where they
-// end: a step has one line, whoever wrote it and however often it was computed. What cannot be
-// written never fails the training. Cost: a write a step.
+// Owned by a TrainerRank, used on its thread. A rank that begins to lead continues the files where
+// they end: a step has one line, whichever rank wrote it and however often it was computed. A
+// failed write never fails the training. Cost: one write per step.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace orrery {
 struct StepReport {
   std::uint64_t step = 0;  ///< steps done
   double loss = 0;         ///< mean over the batch, nats a token
-  double router_loss = 0;  ///< where there are experts: mean over layers and batch; 1: balanced
+  double router_loss = 0;  ///< with experts: mean over layers and batch; 1: balanced
   double rate = 0;
   double gradient_norm = 0;
   Duration took;
-  Duration compute;  ///< of it, this rank's own
+  Duration compute;  ///< this rank's own part of `took`
   std::uint32_t ranks = 0;
   std::uint32_t generation = 0;
 };
@@ -33,20 +33,20 @@ class TrainingReports {
  public:
   TrainingReports(const TrainingSpec& spec, Env env, const std::string& progress);
 
-  /// Whether what is in the output folder is of this job.
+  /// Whether the files in the output folder belong to this job.
   enum class Before { kOfAnother, kOfThis };
-  /// This rank leads from now on. What a killed leader had begun to write of a line goes.
+  /// Makes this rank the leader. An incomplete line of a killed leader is removed.
   void lead(Before before);
   void step(const StepReport& report, std::uint32_t rank);
-  /// A checkpoint of this step can be found again.
+  /// Reports to the keeper that a checkpoint of this step is committed.
   void saved(std::uint64_t step, const std::string& path);
-  /// This machine does not compute what others do: its keeper should know.
-  /// `rank` as it was started.
+  /// Reports to the keeper that this machine's results differ from the others'. `rank` is the rank
+  /// it was started as.
   void wrong(const std::string& evidence, std::uint32_t rank);
-  /// A line of events.jsonl: {"event": NAME, "at": seconds since 1970, ...}; `more` is the inside
-  /// of a JSON object. Also said to people.
+  /// Writes a line of events.jsonl: {"event": NAME, "at": seconds since 1970, ...}; `more` is the
+  /// inside of a JSON object. Also printed.
   void event(std::string_view name, const std::string& more);
-  /// To standard output.
+  /// Prints a line to standard output.
   void say(const std::string& line);
 
  private:

@@ -82,7 +82,7 @@ bool has(const DocumentNode& mapping, std::string_view key) {
   });
 }
 
-/// Of a spec that was read.
+/// Returns which layout values a spec states.
 StatedLayout stated_by(const DocumentNode& root, const TrainingSpec& spec) {
   StatedLayout stated;
   for (const DocumentNode::Entry& part : root.entries()) {
@@ -98,7 +98,7 @@ StatedLayout stated_by(const DocumentNode& root, const TrainingSpec& spec) {
   return stated;
 }
 
-/// The largest that divides a shard.
+/// Returns the largest micro-batch up to kUsualMicro that divides a shard.
 std::uint32_t usual_micro(const TrainingBatch& batch) {
   for (std::uint32_t micro = kUsualMicro; micro > 1; --micro) {
     if (batch.shards > 0 && batch.per_shard() % micro == 0) return micro;
@@ -122,7 +122,7 @@ Status check_batch(const TrainingBatch& batch) {
   return {};
 }
 
-/// Of a checked model.
+/// Checks the layout. Precondition: the model is checked.
 Status check_layout(const TrainingSpec& spec) {
   const TrainingLayout& layout = spec.layout;
   TransformerConfig model = spec.model;

@@ -1,8 +1,8 @@
 // runtime/training/training_spec.hpp - what orrery-train is asked to train: model, text, batch,
 // optimiser and checkpoints (kind: Training).
 //
-// Values, read once at the start of every rank; docs/training.md describes the keys. Invariant of
-// one that was read: shards divide the batch, micro-batches divide a shard, the model is checked.
+// Values, read once at the start of every rank; docs/training.md describes the keys. Invariant of a
+// spec that was read: shards divide the batch, micro-batches divide a shard, the model is checked.
 #pragma once
 
 #include <optional>
@@ -19,16 +19,16 @@ namespace orrery {
 
 struct TrainingData {
   std::vector<std::string> paths;     ///< files and directories
-  std::vector<std::string> suffixes;  ///< of files in directories; none: all
+  std::vector<std::string> suffixes;  ///< suffixes of files in directories; none: all
   std::string tokenizer;              ///< a file with a SentencePiece model; "": tokens are bytes
-  std::string cache;                  ///< a directory for tokens; "": as the node has it
-  /// Of the tokenizer, once it was opened: Tokenizer::identity().
+  std::string cache;                  ///< a directory for tokens; "": the node's default
+  /// Tokenizer::identity() of the tokenizer, once it was opened.
   std::string tokenizer_identity;
   SourcePosition where;
 };
 
-/// A step's sequences. They are cut once into shards; whoever owns a shard computes it alone, so
-/// the result does not depend on how many ranks there are.
+/// A step's sequences. They are divided once into shards, each computed by the rank or replica that
+/// owns it, so the result does not depend on the number of ranks.
 struct TrainingBatch {
   std::uint32_t sequences = 32;
   std::uint32_t shards = 1;
@@ -36,27 +36,27 @@ struct TrainingBatch {
   SourcePosition where;
 
   [[nodiscard]] std::uint32_t per_shard() const { return sequences / shards; }
-  /// Of a shard.
+  /// Number of micro-batches of a shard.
   [[nodiscard]] std::uint32_t micro_batches() const { return per_shard() / micro; }
 };
 
-/// How the model is shared out. Ranks that together have all of it are a replica: tp x pp of them
-/// in a row, so the number of replicas follows from that of ranks.
+/// How the model is divided. Ranks that together have all of it are a replica: tp x pp consecutive
+/// ranks, so the number of replicas follows from the number of ranks.
 struct TrainingLayout {
   std::uint32_t tp = 1;    ///< ranks that share each layer
   std::uint32_t pp = 1;    ///< stages, each of some layers
   std::uint32_t vpp = 1;   ///< chunks of a stage's layers, in different places of the model
-  std::uint32_t ep = 1;    ///< groups of those of tp that each have some experts; divides tp
-  std::uint32_t zero = 0;  ///< 1: replicas share the optimiser's moments out among themselves
+  std::uint32_t ep = 1;    ///< groups of the tp ranks, each with some experts; divides tp
+  std::uint32_t zero = 0;  ///< 1: replicas divide the optimiser's moments among themselves
   SourcePosition where;
 
-  /// Of a replica.
+  /// Number of ranks of a replica.
   [[nodiscard]] std::uint32_t ranks() const { return tp * pp; }
   /// The first of its parts.
   [[nodiscard]] ModelPart parts() const {
     return {.tensor_ranks = tp, .stages = pp, .chunks = vpp, .expert_ranks = ep};
   }
-  /// Nobody has the whole state of the training.
+  /// Whether no rank has the whole state of the training.
   [[nodiscard]] bool cut() const { return ranks() > 1 || zero > 0; }
 };
 
@@ -78,7 +78,7 @@ struct TrainingCheckpoint {
   std::optional<std::uint64_t> peer_every;
 };
 
-/// What a spec states of how it is computed; the rest is a plan's, where there is one.
+/// What a spec states about how to compute it; the rest comes from a plan, if there is one.
 struct StatedLayout {
   std::optional<std::uint32_t> tp;
   std::optional<std::uint32_t> pp;
@@ -108,12 +108,12 @@ struct TrainingSpec {
   std::optional<std::uint64_t> verify_every;
   std::string output = "out";  ///< loss.csv, events.jsonl, summary.json
   SourcePosition where;
-  std::uint64_t checksum = 0;  ///< of its text: ranks of an attempt have the same
+  std::uint64_t checksum = 0;  ///< checksum of its text; equal on all ranks of an attempt
 
   [[nodiscard]] std::uint64_t checked_every() const {
     return verify_every.value_or(layout.cut() ? 0 : 100);
   }
-  /// Where each rank has all of the state, its peers have it anyway.
+  /// Steps between copies; 0 where each rank has the whole state, since its peers have it anyway.
   [[nodiscard]] std::uint64_t copied_every() const {
     return layout.cut() ? checkpoint.peer_every.value_or(10) : 0;
   }
@@ -122,11 +122,12 @@ struct TrainingSpec {
   }
 };
 
-/// What neither the spec nor the plan says is tp 1, pp 1, vpp 1, zero 0, and the largest
-/// micro-batch up to 8 that divides a shard. Errors with file:line:column.
+/// Defaults where neither the spec nor the plan states a value: tp 1, pp 1, vpp 1, zero 0, and the
+/// largest micro-batch up to 8 that divides a shard. Errors with file:line:column.
 [[nodiscard]] Result<TrainingSpec> read_training_spec(
     const Document& document, const std::optional<ParallelPlan>& plan = std::nullopt);
-/// Whether what was read, or set since, can be trained. The same errors.
+/// Checks that a spec, as read or changed since, can be trained. Errors are those of
+/// read_training_spec().
 [[nodiscard]] Status check(const TrainingSpec& spec);
 
 }  // namespace orrery

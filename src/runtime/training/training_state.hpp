@@ -1,10 +1,10 @@
 // runtime/training/training_state.hpp - all that a step changes: weights, the optimiser's moments
 // and the number of steps done; saved, restored, sent to a peer, and reduced to one hash.
 //
-// A rank has the whole of it, or its share: the weights of its part of the model, and of the
-// moments those of its part, or of what it holds of that. All of a column have the same bits of the
-// same part. Ranks share the writing of a checkpoint, which does not tell how they shared the
-// state. One thread uses it.
+// A rank has the whole of it, or its share: the weights of its part of the model, and the moments
+// of its part or of the range that it holds of that. All ranks of a column have the same bits of
+// the same part. Ranks divide the writing of a checkpoint, whose content does not depend on how
+// they divided the state. Used by one thread.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace orrery {
 
-/// Of the state, what is here.
+/// The share of the state on this rank.
 struct StateShare {
   ModelPart part;
   std::uint32_t replica = 0;
@@ -31,11 +31,11 @@ struct StateShare {
 
 /// What a rank saves.
 struct SavedPart {
-  std::vector<PieceView> pieces;  ///< of the state, or of what was put together for it
+  std::vector<PieceView> pieces;  ///< point into the state, or into `assembled`
   std::array<AlignedFloats, 3> assembled;
 };
 
-/// How long the mean gradient is, and how long it may be; 0: any length.
+/// Length of the mean gradient, and its limit; 0: no limit.
 struct GradientClip {
   double length = 0;
   double limit = 0;
@@ -43,37 +43,38 @@ struct GradientClip {
 
 class TrainingState {
  public:
-  /// Weights, first and second moments.
+  /// Number of vectors: weights, first and second moments.
   static constexpr std::size_t kVectors = 3;
 
-  /// New weights by the seed.
+  /// Starts with new weights from the seed.
   TrainingState(const TransformerConfig& config, std::uint64_t seed, const StateShare& share = {});
 
   [[nodiscard]] std::uint64_t steps() const { return steps_; }
   [[nodiscard]] std::span<const float> parameters() const { return parameters_; }
-  /// Of its part's vector, what step() changes: that whose moments are here.
+  /// The range of its part's vector that step() changes: the one whose moments are on this rank.
   [[nodiscard]] const FloatRange& stepped() const { return stepped_; }
 
-  /// One step by the mean gradient of `shards` shards, whose sum over stepped() is given. Error:
-  /// the gradient is not finite; nothing has changed then.
+  /// Does one step by the mean gradient; `gradient_sum` is the sum over the shards, for the range
+  /// stepped(). Error: the gradient is not finite; nothing has changed then.
   [[nodiscard]] Status step(const AdamW& optimizer, std::span<const float> gradient_sum,
                             const OptimizerStep& how, const GradientClip& clip);
-  /// After step(), where replicas share the moments out: all weights of the part from those who
-  /// stepped them. `room` for all of the part's floats is written.
+  /// To be called after step() where replicas divide the moments: gathers all weights of the part
+  /// from the ranks that stepped them. Overwrites `room`, which has all of the part's floats.
   [[nodiscard]] Shared<void> gather_weights(Communicator& column, std::span<float> room);
 
-  /// What this rank saves of the whole; goes before the state does. Weights stand under the model's
-  /// names. Where ranks have shares, all of them call it.
+  /// Returns what this rank saves of the whole; must not outlive the state. Weights have the
+  /// model's names. If ranks have shares, all of them call it.
   [[nodiscard]] Shared<SavedPart> saved_part(Communicator& all) const;
-  /// This rank's share of it. Errors: a checkpoint of another model; the state is spoilt then.
+  /// Reads this rank's share from a checkpoint. Errors: a checkpoint of another model; the state is
+  /// undefined then.
   [[nodiscard]] Status restore(CheckpointReader& reader);
 
-  /// Floats of each of the three, of the whole model.
+  /// Floats of each of the three vectors of the whole model.
   [[nodiscard]] std::size_t whole_floats() const { return model_.whole().size(); }
-  /// Of each, even_range() of this rank among `all`, which all call it.
+  /// Returns even_range() of this rank among `all` of each vector; all ranks call it.
   [[nodiscard]] Shared<std::array<AlignedFloats, kVectors>> ranges(Communicator& all) const;
-  /// Takes over what this rank has of floats from `begin` on of one of them, as ranges() gave it;
-  /// what lies between two calls is of no step.
+  /// Takes over this rank's share of `floats`, which are one of the vectors from `begin` on, as
+  /// ranges() returned it; between the first and the last such call the state is of no step.
   void take(std::size_t vector, std::size_t begin, std::span<const float> floats);
   void take_steps(std::uint64_t steps) { steps_ = steps; }
 
@@ -81,20 +82,20 @@ class TrainingState {
   [[nodiscard]] Shared<void> send(Communicator& ranks, std::uint32_t to) const;
   [[nodiscard]] Shared<void> receive(Communicator& ranks, std::uint32_t from);
 
-  /// SHA-256 of steps, weights and moments, as hexadecimal digits. Where ranks have shares, all of
-  /// them call it and the first has it.
+  /// Returns the SHA-256 of steps, weights and moments, as hexadecimal digits. If ranks have
+  /// shares, all of them call it and only the first gets the hash of the whole.
   [[nodiscard]] Shared<std::string> hash(Communicator& all) const;
 
  private:
-  /// Of the whole model's weights or moments.
+  /// Assembles this rank's even_range() of one of the whole model's vectors.
   [[nodiscard]] Shared<AlignedFloats> assembled(Communicator& all, std::size_t vector) const;
   [[nodiscard]] const AlignedFloats& vector(std::size_t which) const;
   [[nodiscard]] Status restore_weights(CheckpointReader& reader);
 
   WholeModel model_;
   StateShare share_;
-  FloatRange held_;     ///< what no other replica gives
-  FloatRange stepped_;  ///< held_, or all of the part
+  FloatRange held_;     ///< what this replica contributes
+  FloatRange stepped_;  ///< held_, or the whole part
   AlignedFloats parameters_;
   AlignedFloats first_moment_;
   AlignedFloats second_moment_;

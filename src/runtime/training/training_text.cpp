@@ -22,7 +22,7 @@ std::string source_text(const TokenizedText& text) {
   return "";
 }
 
-/// Of a manifest's `extra`; "" is bytes.
+/// Returns the tokenizer named in a manifest's `extra`; "" means bytes.
 std::string tokenizer_saved(const Manifest& manifest) {
   const auto extra = nlohmann::json::parse(manifest.extra, nullptr, /*allow_exceptions=*/false);
   if (!extra.is_object()) return "";

@@ -1,9 +1,9 @@
 // runtime/training/training_text.hpp - the text that a rank trains on, in the tokens of its spec.
 //
-// Opened by each rank at its start; see text_corpus, token_cache and text_stream. What is read in a
-// step lies in the node's memory by then: bytes are mapped and read once when they are opened,
-// other tokens are checked when they are, so no step waits for a disk unless the node has too
-// little memory to keep them.
+// Opened by each rank at its start; see text_corpus, token_cache and text_stream. The text is in
+// the node's memory before the first step: bytes are mapped and read once when they are opened,
+// other tokens are checked when they are opened, so no step waits for a disk unless the node has
+// too little memory to keep them.
 #pragma once
 
 #include <string>
@@ -16,18 +16,18 @@ namespace orrery {
 
 struct TrainingText {
   TextStream stream;
-  std::string summary;  ///< for people: how many files, and tokens of what
+  std::string summary;  ///< readable: number of files, and kind of tokens
 };
 
-/// The model of the spec has a row for each token. Error: names both numbers.
+/// Checks that the model of the spec has a row for each token. The error names both numbers.
 [[nodiscard]] Status check_vocabulary(const TrainingSpec& spec, const Tokenizer& tokenizer);
 
-/// The newest checkpoint, if there is any, was made with the same tokens: weights alone do not
-/// tell. Error: names both.
+/// Checks that the newest checkpoint, if there is one, was made with the same tokens, which the
+/// weights do not show. The error names both.
 [[nodiscard]] Status check_tokens_saved(const TrainingSpec& spec, const Tokenizer& tokenizer);
 
-/// Files and directories of the spec as a stream; tokens that are no bytes are kept in `cache`
-/// (tokenize()). Errors: as of TextCorpus::open() and TextStream::create().
+/// Opens the files and directories of the spec as a stream; tokens other than bytes are kept in
+/// `cache` (tokenize()). Errors: those of TextCorpus::open() and TextStream::create().
 [[nodiscard]] Result<TrainingText> open_training_text(const TrainingSpec& spec,
                                                       const Tokenizer& tokenizer,
                                                       const std::string& cache);

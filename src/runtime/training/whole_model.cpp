@@ -8,7 +8,7 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kExchanged = std::size_t{1} << 19;  ///< floats, all ranks together
+constexpr std::size_t kExchanged = std::size_t{1} << 19;  ///< floats exchanged at once by all ranks
 constexpr FloatRange kAnywhere{0, std::numeric_limits<std::size_t>::max()};
 
 }  // namespace

@@ -24,7 +24,7 @@ INSTANTIATE_TEST_SUITE_P(Training, WholeModelFamilies,
                            return family.param == TransformerFamily::kGpt ? "Gpt" : "Llama";
                          });
 
-/// Into one, two and four parts, along and across the layers, and both.
+/// Cuts into one, two and four parts, along the layers, across them, and both.
 constexpr std::array<ModelPart, 6> kCuts{{{},
                                           {.tensor_ranks = 2},
                                           {.tensor_ranks = 4},
@@ -111,7 +111,7 @@ TEST_P(WholeModelFamilies, ThreadsPutTheWholeTogetherAgain) {
       ASSERT_NE(group, nullptr);
       const WholeModel model(config_, cut.at(rank % cut.ranks()));
       const AlignedFloats part = part_of(model, whole);
-      // Each replica gives its share.
+      // Each replica contributes its share.
       const FloatRange held = held_range(part.size(), rank / cut.ranks(), replicas);
       const FloatRange mine = even_range(whole.size(), rank, ranks);
       AlignedFloats out(mine.size(), -1);

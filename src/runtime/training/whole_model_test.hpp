@@ -1,4 +1,4 @@
-// runtime/training/whole_model_test.hpp - what tests of parts of a model share.
+// runtime/training/whole_model_test.hpp - shared by the tests of parts of a model.
 #pragma once
 
 #include "runtime/trainer/aligned_floats.hpp"
@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-/// Small; four ranks may share its layers, or be its stages.
+/// Returns a small model; four ranks may share its layers, or be its stages.
 inline TransformerConfig shared_config(TransformerFamily family) {
   return {.family = family,
           .layers = 4,
@@ -19,7 +19,7 @@ inline TransformerConfig shared_config(TransformerFamily family) {
           .rope_base = 100};
 }
 
-/// What a part's vector has of the whole one.
+/// Returns the part's share of the whole vector.
 inline AlignedFloats part_of(const WholeModel& model, std::span<const float> whole) {
   AlignedFloats part(model.own().size());
   model.visit({0, part.size()}, [&](const FloatRun& run) {
