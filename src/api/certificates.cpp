@@ -44,7 +44,7 @@ using Request = std::unique_ptr<X509_REQ, Freed<&X509_REQ_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Freed<&X509_EXTENSION_free>>;
 using Number = std::unique_ptr<BIGNUM, Freed<&BN_free>>;
 
-/// Of the library itself: no memory, no entropy.
+/// Makes an error of the library itself: no memory, no entropy.
 tl::unexpected<Error> failure(std::string_view what) {
   return environment_error(fmt::format("OpenSSL cannot {}", what));
 }

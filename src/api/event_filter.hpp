@@ -23,7 +23,7 @@ class EventFilter {
   EventFilter(const Visibility& visibility, std::shared_ptr<SpecRedaction> redaction)
       : visibility_(visibility), redaction_(std::move(redaction)) {}
 
-  /// None: the caller may not see it. Precondition: the state has applied the event.
+  /// Returns none where the caller may not see the event. Precondition: the state has applied it.
   [[nodiscard]] std::optional<TimedEvent> shown(const TimedEvent& event) const;
 
  private:

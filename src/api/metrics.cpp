@@ -216,7 +216,7 @@ void add_reading(const ReadingMetric& metric, const std::string& node, const Nod
   }
 }
 
-/// Of agents that are connected: what others said last is of no use to a graph.
+/// Adds readings of connected agents: the last readings of others are of no use to a graph.
 void add_readings(const Controller& controller, Families& families) {
   const Topology& topology = *controller.state().setup().topology;
   std::vector<ReadingMetric> metrics = node_metrics();

@@ -96,7 +96,7 @@ std::string queued_text(const Controller& controller, JobId id) {
   return std::string(kBeforeItsPass);
 }
 
-/// Of a job that stops, which lost nodes may still run ranks of it.
+/// Names the lost nodes that may still run ranks of a stopping job.
 std::string lost_nodes_text(const State& state, JobId id) {
   const Topology& topology = *state.setup().topology;
   std::vector<std::string> lost;
@@ -166,7 +166,7 @@ void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
   for (const std::string& note : notes->notes) view.add_notes(note);
 }
 
-/// Of its newest attempt.
+/// Counts the accelerators of the newest attempt.
 std::uint32_t placed_accelerators(const Job& job) {
   std::uint32_t count = 0;
   for (const std::vector<NodeDevices>& gang : job.placed) {
