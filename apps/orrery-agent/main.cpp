@@ -124,7 +124,7 @@ void describe_devices(const Machine& machine, const Catalog& catalog, NodeLaunch
   }
 }
 
-/// Of DIR/agent.yaml; where there is none, what it says without a word.
+/// Returns the spec in DIR/agent.yaml; where there is no file, its defaults.
 Result<AgentSpec> spec_of(const std::string& directory) {
   const std::string path = directory + "/agent.yaml";
   if (!std::filesystem::exists(path)) return AgentSpec{};
@@ -308,7 +308,7 @@ int show_discovery(const Options& options) {
 int try_machine_out() {
   RealStorage storage(Durability::kUntilBoot);
   const KernelCounters memory = read_kernel_counters(storage, {});
-  // Half of what nobody uses: others of the machine may want some meanwhile.
+  // Takes half of the free memory: other processes may want some meanwhile.
   const Status passed =
       burn_in(RealClock(), {.memory = (memory.memory_bytes - memory.memory_used_bytes) / 2});
   return passed ? 0 : complain(passed.error());

@@ -31,7 +31,7 @@ struct Completion {
   std::string directory;  ///< that --dir gives; empty: it is not there
 };
 
-/// Of the words behind the program's name, the last of which may be empty. O(options).
+/// Completes the words after the program's name, the last of which may be empty. O(options).
 [[nodiscard]] Completion complete(const CLI::App& app, const std::vector<std::string>& words);
 
 /// For "bash", "zsh" or "fish": a script that asks `orrery __complete WORD..` for a line each word

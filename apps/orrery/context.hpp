@@ -40,9 +40,9 @@ struct CommandOptions {
 void print_text(const std::string& text);
 /// A sentence with names or causes of users in it, as one line: what they hold begins no other.
 [[nodiscard]] std::string one_line(std::string_view text);
-/// The same for text whose parts were escaped, such as a TextTable with its colours.
+/// Prints text whose parts were escaped, such as a TextTable with its colours.
 void print_shown(const std::string& text);
-/// The same for bytes that are handed on as they are: logs, specs, files.
+/// Prints bytes unchanged: logs, specs, files.
 void print_bytes(std::string_view bytes);
 
 /// To standard error, escaped as print_text does; what cannot be written there is lost.

@@ -40,7 +40,7 @@ bool waits(const ForkRow& row) { return row.phase == "held" || row.phase == "que
 
 std::string after(Instant at, Instant now) {
   if (at == Instant::max()) return "-";
-  // Whole seconds: nobody knows better.
+  // Whole seconds: the estimate is no more precise.
   const Duration wait = at - now;
   if (wait < Duration::seconds(1)) return "now";
   return (wait - Duration::nanoseconds(wait.count_ns() % 1'000'000'000)).text();

@@ -43,9 +43,9 @@ class LiveSession {
 
 /// One JSON document, fields named as in the schema; those that are not set, too.
 void print_answer(const google::protobuf::Message& answer);
-/// The same on one line of a stream, which is flushed.
+/// Prints the answer as JSON on one line of a stream, which is flushed.
 void print_answer_line(const google::protobuf::Message& answer);
-/// The same, as a value.
+/// Returns the answer as JSON.
 [[nodiscard]] Json answer_json(const google::protobuf::Message& answer);
 
 }  // namespace orrery

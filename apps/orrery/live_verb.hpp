@@ -17,7 +17,7 @@ using LiveVerb = Status (*)(const CommandOptions&, LiveSession&, const Asked&);
 template <class Asked>
 void run_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
               std::pair<std::shared_ptr<Asked>, LiveVerb<Asked>> what) {
-  // Of a verb and its own verb, the inner one is called first.
+  // Where a verb and its nested verb are both given, the inner one's callback runs first.
   added.callback([&options, &chosen, what = std::move(what)] {
     if (chosen) return;
     chosen = [&options, what]() -> Status {

@@ -45,7 +45,7 @@ struct PlannedStep {
   RankMemory memory;
 };
 
-/// Of all ranks that take part.
+/// The number of ranks that take part.
 struct RankRange {
   std::uint32_t least = 1;
   std::uint32_t most = std::numeric_limits<std::uint32_t>::max();

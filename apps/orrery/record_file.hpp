@@ -34,7 +34,7 @@ struct RunRecord {
 /// Errors: no such file.
 [[nodiscard]] Result<std::string> recorded_setup(const std::string& directory);
 
-/// The same options, with the catalog of the record where they name none.
+/// Returns the options with the catalog of the record where they name none.
 [[nodiscard]] CommandOptions with_recorded_catalog(CommandOptions options,
                                                    const std::string& directory);
 

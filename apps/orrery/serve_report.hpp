@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-/// {plans, by_accelerator, best_by, assumptions, refused, terms, layouts}; figures that nobody
-/// published are null.
+/// {plans, by_accelerator, best_by, assumptions, refused, terms, layouts}; unpublished figures are
+/// null.
 [[nodiscard]] Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& request);
 
 /// A table, and the best plan explained.

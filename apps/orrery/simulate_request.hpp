@@ -115,8 +115,8 @@ struct NamedRun {
   std::string label;  ///< what results are called by; of one run alone
   Policy policy;
   std::string asked;  ///< the option it comes from
-  /// Of its files: letters, digits, '-' and '_' of the label, anything else as '_'. No other run of
-  /// the command has it.
+  /// Name of the run's files: letters, digits, '-' and '_' of the label, anything else as '_'.
+  /// Unique among the runs of the command.
   std::string file_name = {};
 };
 
@@ -146,7 +146,7 @@ class SimulateRequest {
   /// The texts of fleet, tenants, policies and failures, as they were read.
   [[nodiscard]] const SpecFiles& files() const { return files_; }
 
-  /// Of one policy, for run_policy.
+  /// Returns the inputs of one policy, for run_policy.
   [[nodiscard]] PolicyRunInputs inputs(const NamedRun& run);
   /// Error: a series of electricity prices where no node is owned, so that none is paid.
   [[nodiscard]] Status check_prices(const SimulateOptions& asked) const;

@@ -21,7 +21,7 @@ struct SpecFiles {
   [[nodiscard]] std::string path(const std::string& name) const;
   /// Errors: those of Document::load and Document::parse.
   [[nodiscard]] Result<Document> document(const std::string& name) const;
-  /// The same, and its text is handed over from then on: whoever has these files can read it again.
+  /// Reads a document and keeps its text, so that a holder of these files can read it again.
   [[nodiscard]] Result<Document> keep(const std::string& name);
 };
 

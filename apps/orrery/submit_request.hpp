@@ -29,7 +29,7 @@ struct SubmitOptions {
   std::string per = "accelerator";
   std::string directory;       ///< empty: the current one
   std::optional<double> cpus;  ///< cores for each accelerator
-  std::string memory;          ///< likewise; empty: it does not say
+  std::string memory;          ///< memory for each accelerator; empty: not given
   std::string output;          ///< files for what it writes, as of LaunchSpec
   std::string error;
   std::optional<std::uint32_t> restarts;

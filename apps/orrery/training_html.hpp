@@ -1,5 +1,5 @@
-// apps/orrery/training_html.hpp - a training as a page: loss, step times, who took part, and where
-// the time went.
+// apps/orrery/training_html.hpp - a training as a page: loss, step times, ranks, and where the time
+// went.
 //
 // Values in, text out.
 #pragma once

@@ -44,12 +44,12 @@ struct TrainingLog {
 
   std::optional<ParallelPlan> layout;  ///< but for the number of replicas
 
-  /// With the replicas of usual_ranks(); "": it is not said.
+  /// Returns the layout with the replicas of usual_ranks(); "": it is not known.
   [[nodiscard]] std::string layout_text() const;
   [[nodiscard]] double median_step_s() const;
   /// The number of ranks that did most steps; 0: no steps.
   [[nodiscard]] std::uint32_t usual_ranks() const;
-  /// Of the steps of so many ranks; 0: there is none.
+  /// Returns the mean of the steps with so many ranks; 0: there is none.
   [[nodiscard]] double mean_step_s(std::uint32_t ranks) const;
 };
 

@@ -7,7 +7,7 @@
 //   DIR/catalog      facts laid over those compiled in, where it is there
 //   DIR/store        the log
 //   DIR/tls          the cluster's authority, made at the first start (api/certificates.hpp)
-//   DIR/tokens       who may do what; made with DIR/token at the first start
+//   DIR/tokens       users and their rights; made with DIR/token at the first start
 //   DIR/joins        tokens by which agents join (api/join_book.hpp)
 //   DIR/audit.log    every change that was asked for (api/audit_log.hpp)
 //   DIR/cluster.json where it serves, written once it does
@@ -90,7 +90,8 @@ class Daemon {
   [[nodiscard]] Result<ControllerSettings> settings();
   [[nodiscard]] Result<std::string> text(const std::string& name);
   [[nodiscard]] Status watch();
-  /// Of one of the files that the log keeps: `now` is what holds, `command` what changes it.
+  /// Takes over one of the files that the log keeps: `now` is its applied text, `command` changes
+  /// it.
   template <class Command>
   void take_over(const std::string& file, const std::string& now);
   void take_over_files();

@@ -44,7 +44,7 @@ bool final_word(grpc::StatusCode code) {
 
 enum class Softness { kFirm, kSoft, kBeat };
 
-/// What may be dropped: nobody repeats it, and nothing rests on it.
+/// Which messages may be dropped: those that are not resent and that nothing depends on.
 Softness softness_of(const v1::AgentMessage& message) {
   if (message.has_report()) {
     return message.report().has_heartbeat() ? Softness::kBeat : Softness::kFirm;
@@ -138,7 +138,7 @@ class AgentChannel::Stream final
       if (!complaint_.empty()) why.message = complaint_;
       self = std::move(self_);
       done_ = true;
-      // Posted before anybody who waits can go on, and with him the loop.
+      // Posted before a waiting thread, and with it the loop, can go on.
       inbox_.post([self, why] { self->end(why); });
     }
     done_signal_.notify_all();
@@ -227,8 +227,8 @@ class AgentChannel::Stream final
   }
 
   Inbox& inbox_;
-  ChannelEvents* events_;  ///< used on the loop alone; null: nobody listens any more
-  bool welcomed_ = false;  ///< likewise
+  ChannelEvents* events_;  ///< used on the loop alone; null: the channel is closed
+  bool welcomed_ = false;  ///< used on the loop alone
   std::unique_ptr<grpc::ClientContext> context_;  ///< until the end, as the next
   std::unique_ptr<Stub> stub_;
   v1::ControllerMessage incoming_;  ///< of the one read

@@ -5,8 +5,8 @@
 // together do not ask together; after a failure it asks again after about a three-hundredth of the
 // life (of a year: a day). The time of day counts, so it is checked at least once a day.
 // Invariant: DIR/tls holds a matching pair at any moment: the key stays, and the certificate is
-// replaced in one step. A new key would not keep out a holder of a copy of the present one, who can
-// obtain another certificate with it just as well; joining anew makes a new key.
+// replaced in one step. A new key would not keep out a holder of a copy of the present one, which
+// serves to obtain another certificate just as well; joining anew makes a new key.
 #pragma once
 
 #include <functional>

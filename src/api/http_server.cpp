@@ -75,7 +75,7 @@ class MicroHttpServer final : public HttpServer {
   using Known = tl::expected<Caller, CallStatus>;
   [[nodiscard]] bool handle_plain(const ExchangePtr& exchange, const Known& caller);
   void begin(const ExchangePtr& exchange, const Known& caller);
-  /// Who shows the token; without one, nobody.
+  /// Returns the user of the token; without one, a caller of kNobody.
   [[nodiscard]] Known caller_of(MHD_Connection* connection) const;
   void put_metrics(const ExchangePtr& exchange, const Known& caller);
   void comment_soon();

@@ -255,7 +255,7 @@ CertifiedPeer certified_peer(const grpc::GenericCallbackServerContext& context) 
           shown_key(std::string(shown[0].data(), shown[0].size()))};
 }
 
-/// Who shows the token; without one, nobody.
+/// Returns the user of the token; without one, a caller of kNobody.
 tl::expected<Caller, CallStatus> GrpcServer::caller_of(
     const grpc::GenericCallbackServerContext& context) const {
   constexpr std::string_view kBearer = "Bearer ";
@@ -266,7 +266,7 @@ tl::expected<Caller, CallStatus> GrpcServer::caller_of(
   return shared_.tokens.caller(value.substr(kBearer.size()));
 }
 
-/// Finds out who calls; whether it may is for the method (api/authorization.hpp).
+/// Identifies the caller; the method decides whether it may (api/authorization.hpp).
 grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const std::string& name = context->method();

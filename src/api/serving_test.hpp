@@ -68,7 +68,7 @@ class Serving {
     done.get_future().wait();
   }
 
-  /// For what runs on the controller's loop already.
+  /// Runs a function for callers that are on the controller's loop already.
   void run_here(const std::function<void(Controller&)>& what) { what(*controller_); }
   /// Runs on the controller's loop, later. Any thread.
   void post(std::function<void()> what) { loop_->env().post(std::move(what)); }

@@ -81,7 +81,7 @@ class Document {
     std::uint32_t text_begin = 0;
     std::uint32_t text_size = 0;
     std::uint32_t first_child = 0;
-    std::uint32_t next = 0;  ///< next sibling; 0: none (the root is nobody's sibling)
+    std::uint32_t next = 0;  ///< next sibling; 0: none (the root is no sibling)
     std::uint32_t children = 0;
   };
 

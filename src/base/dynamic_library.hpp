@@ -33,7 +33,8 @@ class DynamicLibrary {
   void find(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(address_of(name));
   }
-  /// The same of a function that must be there. Error: an older library, or another.
+  /// Sets `function` to the one of that name, which must exist. Error: an older library, or
+  /// another.
   template <class Function>
   [[nodiscard]] Status require(const char* name, Function*& function) const {
     find(name, function);

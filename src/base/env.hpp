@@ -85,7 +85,7 @@ struct ByteRange {
   std::size_t size = 0;
 };
 
-/// An open file, written only at its end. It assumes nobody else writes it meanwhile.
+/// An open file, written only at its end. It assumes that it has no other writer meanwhile.
 class File {
  public:
   virtual ~File() = default;
@@ -124,9 +124,9 @@ class Storage {
   /// The whole of a file of at most `size_max` bytes; a larger one is an error.
   [[nodiscard]] virtual StorageResult<std::string> read_file(const std::string& path,
                                                              std::size_t size_max) = 0;
-  /// Replaces or creates the file in one step: whoever reads, also after a crash, sees the old
-  /// content or the new. After an error it is the old one, or, when only making the change durable
-  /// failed, either.
+  /// Replaces or creates the file in one step: a reader, also after a crash, sees the old content
+  /// or the new. After an error it is the old one, or, when only making the change durable failed,
+  /// either.
   [[nodiscard]] virtual StorageStatus write_file(const std::string& path,
                                                  std::string_view bytes) = 0;
   /// Names in a directory, sorted bytewise; without "." and "..", and without "*.tmp".
@@ -199,15 +199,15 @@ struct TransportLimits {
 
 /// Connections that carry frames (0 to frame_bytes_max bytes) reliably and in order. Addresses are
 /// "unix:/path", "tcp:127.0.0.1:7000" and "tcp:[::1]:7000"; names are not looked up. A peer that
-/// vanishes without a word is noticed only by whoever expects frames from it. The end of the Env
-/// ends every connection without an event.
+/// vanishes silently is noticed only by code that expects frames from it. The end of the Env ends
+/// every connection without an event.
 class Transport {
  public:
   virtual ~Transport() = default;
   [[nodiscard]] virtual Result<Listening> listen(std::string_view address,
                                                  ListenerEvents& events) = 0;
   /// Returns at once: frames may be sent right away and leave when the peer answers. Fails here
-  /// only for a malformed address; that nobody answers is told by on_close.
+  /// only for a malformed address; a peer that does not answer is reported by on_close.
   [[nodiscard]] virtual Result<ConnectionId> connect(std::string_view address,
                                                      ConnectionEvents& events) = 0;
   [[nodiscard]] virtual SendOutcome send(ConnectionId connection, std::string_view frame) = 0;
@@ -222,8 +222,9 @@ class Transport {
 class Inbox {
  public:
   virtual ~Inbox() = default;
-  /// Thread-safe. Runs the callback on the loop; what one thread posts keeps its order. Unbounded:
-  /// whoever posts bounds what he has outstanding. What is left when the loop ends never runs.
+  /// Thread-safe. Runs the callback on the loop; callbacks of one thread keep their order.
+  /// Unbounded: the caller limits its outstanding callbacks. Callbacks left when the loop ends
+  /// never run.
   virtual void post(Callback callback) = 0;
 };
 

@@ -127,7 +127,7 @@ class FieldReader {
     out = std::move(read);
   }
 
-  /// A known key whose value somebody else reads.
+  /// Marks a known key whose value other code reads.
   void elsewhere(std::string_view key) { find_even_null(key); }
 
   /// Notes a failure found by the caller; the first one stays.
@@ -142,7 +142,7 @@ class FieldReader {
   [[nodiscard]] std::vector<std::string_view> known() const { return known_; }
 #endif
 
-  /// The first failure, or an error for a key nobody asked for.
+  /// Returns the first failure, or an error for a key that was never asked for.
   [[nodiscard]] Status finish();
 
  private:

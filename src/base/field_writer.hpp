@@ -33,9 +33,9 @@ class FieldSink {
  public:
   virtual ~FieldSink() = default;
   virtual void open_mapping() = 0;
-  /// The next value is that of this key.
+  /// Names the key of the next value.
   virtual void field(std::string_view key) = 0;
-  /// The same, of a key whose value may stand for the whole mapping.
+  /// Names a key whose value may stand for the whole mapping.
   virtual void sole_field(std::string_view key) { field(key); }
   /// Behind the last field. True: those that may be left out follow as they are in a new struct.
   virtual bool open_defaults() { return false; }

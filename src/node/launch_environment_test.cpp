@@ -192,7 +192,8 @@ TEST(LaunchEnvironment, ListsDevicesAsTheProgramCountsThem) {
     return values;
   };
   using Lists = std::vector<std::string>;
-  // LOCAL_RANK is an index into the list; whoever has none must find its own device alone.
+  // LOCAL_RANK is an index into the list; a style without it must list only the process's own
+  // device.
   EXPECT_EQ(listed(LaunchStyle::kTorch, DeviceList::kCuda, "CUDA_VISIBLE_DEVICES"),
             (Lists{"1,3", "1,3"}));
   EXPECT_EQ(listed(LaunchStyle::kJax, DeviceList::kCuda, "CUDA_VISIBLE_DEVICES"),

@@ -3,10 +3,9 @@
 //
 // Read from catalog/calibration*.yaml (compiled in; files of those names in an overlay directory
 // patch constants by id), written by scripts/calibrate. A constant's id is a path,
-// "matmul.hopper.fp8"; readers ask for the most special id first and fall back to a more general
-// one, so an accelerator nobody measured still gets a figure. Immutable in use; only the fitting
-// program changes values. Cost: a look-up is O(log constants); hot code resolves its constants
-// once.
+// "matmul.hopper.fp8"; readers ask for the most specific id first and fall back to a more general
+// one, so an unmeasured accelerator still gets a figure. Immutable in use; only the fitting program
+// changes values. Cost: a look-up is O(log constants); hot code resolves its constants once.
 #pragma once
 
 #include <initializer_list>

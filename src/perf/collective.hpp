@@ -17,7 +17,7 @@ struct Network {
   struct Level {
     std::uint64_t size = 1;
     double bandwidth = 1;         ///< bytes/s of one rank, one direction
-    double all_to_all = 1;        ///< bytes/s of one rank when everybody talks to everybody
+    double all_to_all = 1;        ///< bytes/s of one rank when all ranks send to all
     double latency = 0;           ///< seconds a round
     double reduction_factor = 2;  ///< all-reduce traffic, in messages; 1: added up in the switches
     int dimensions = 0;           ///< of a torus; 0: none

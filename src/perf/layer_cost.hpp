@@ -19,7 +19,7 @@ namespace orrery {
 struct JobWork {
   const ModelWork* model = nullptr;
   const TrainingJob* job = nullptr;
-  /// Of each kind, a token, forward, as its kernel counts.
+  /// Forward attention operations a token, for each kind of layer, as its kernel counts them.
   std::span<const double> attention_flops;
 };
 

@@ -14,8 +14,8 @@
 namespace orrery {
 
 struct Placement {
-  /// Of the gang, in the scale-up domain (the node, where no links join its devices) that holds
-  /// fewest; 0: unknown.
+  /// Ranks of the gang in the scale-up domain (the node, where no links join its devices) that
+  /// holds fewest; 0: unknown.
   double domain_ranks = 0;
   /// Highest part of the scale-out network between its nodes; kNone: no fabric joins them all.
   NetworkTier tier = NetworkTier::kLeaf;

@@ -29,7 +29,7 @@ struct PowerLoad {
   double idle_share = 0;     ///< pipeline bubble, input stall, host
 };
 
-/// The same in time, as the breakdown of a step has it.
+/// The phases of a step as times, from its breakdown.
 struct PhaseTimes {
   Seconds compute;
   Seconds memory;
