@@ -35,7 +35,7 @@ class ProcessHandle {
   explicit ProcessHandle(const ProcessIdentity& process);
 
   [[nodiscard]] bool alive() const { return !ended_within(Duration()); }
-  /// Waits so long for its end.
+  /// Waits up to `patience` for its end.
   [[nodiscard]] bool ended_within(Duration patience) const;
   void signal(int number) const;
 
@@ -49,17 +49,17 @@ struct LocalProcessStart {
   std::string log;  ///< file that its output is appended to
 };
 
-/// Starts it in a session of its own, with nothing on standard input. Errors: no such program, a
-/// log that cannot be written.
+/// Starts the program in a session of its own, with empty standard input. Errors: no such program,
+/// a log that cannot be written.
 [[nodiscard]] Result<ProcessIdentity> start_process(const LocalProcessStart& start);
 
-/// The directory of the running program: the others of the release lie beside it.
+/// Returns the directory of the running program: the release's other programs are beside it.
 [[nodiscard]] std::string program_directory();
 
-/// What names this boot of the machine.
+/// Returns a name of this boot of the machine.
 [[nodiscard]] std::string machine_boot();
 
-/// Who holds the lock on a file (flock); none: it is free.
+/// Returns the process that holds the lock on a file (flock); none: it is free.
 [[nodiscard]] ProcessIdentity lock_holder(const std::string& path);
 
 }  // namespace orrery
