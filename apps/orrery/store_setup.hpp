@@ -1,4 +1,5 @@
 // apps/orrery/store_setup.hpp - the control setup of a log, made from the texts in its store.
+//
 // Made by a verb that brings a log's state back; what is in it refers to it, so it stays where it
 // is. One thread.
 #pragma once
