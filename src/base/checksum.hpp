@@ -1,5 +1,5 @@
-// base/checksum.hpp - 64 bits that tell whether bytes are still those that were written, chained:
-// the checksum of a part covers all parts before it.
+// base/checksum.hpp - 64 bits that show whether bytes are unchanged since they were written,
+// chained: the checksum of a part covers all parts before it.
 //
 // Its value is the same on every CPU. It finds damage, not forgery: two texts of one checksum can
 // be made on purpose. Cost: about a nanosecond each 16 bytes, and a few nanoseconds a call.

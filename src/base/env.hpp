@@ -28,7 +28,7 @@ using Callback = std::function<void()>;
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// The time of day, for people and for what outlives the process. It may jump, back too.
+  /// The time of day, for people and for data that outlives the process. It may jump, back too.
   [[nodiscard]] virtual Instant now_wall() const = 0;
   /// Never goes back. Its epoch is arbitrary: compare it only with itself, in one process.
   [[nodiscard]] virtual Instant now_monotonic() const = 0;
@@ -52,7 +52,7 @@ class Timers {
   virtual bool cancel(const TimerId& timer) = 0;
 };
 
-/// Where seeds and unguessable names come from. Everything else draws from an Rng (base/rng.hpp).
+/// The source of seeds and unguessable names. Everything else draws from an Rng (base/rng.hpp).
 class Entropy {
  public:
   virtual ~Entropy() = default;
@@ -66,7 +66,7 @@ enum class StorageFailure {
   kOther,  ///< the message says what
 };
 
-/// An Error that also says, for a program, what kind of failure it was.
+/// An Error that also holds, for a program, the kind of failure.
 struct StorageError : Error {
   StorageFailure failure = StorageFailure::kOther;
 };
@@ -164,8 +164,8 @@ struct Closed {
   Error error;
 };
 
-/// What a connection tells its user; borrowed, so it must outlive the connection. Any method of the
-/// Transport may be called from inside.
+/// The events of a connection for its user; borrowed, so it must outlive the connection. Any method
+/// of the Transport may be called from inside.
 class ConnectionEvents {
  public:
   virtual ~ConnectionEvents() = default;
@@ -211,8 +211,8 @@ class Transport {
   [[nodiscard]] virtual Result<ConnectionId> connect(std::string_view address,
                                                      ConnectionEvents& events) = 0;
   [[nodiscard]] virtual SendOutcome send(ConnectionId connection, std::string_view frame) = 0;
-  /// Ends it without further events. What the network has not taken is dropped, so a frame that
-  /// must arrive waits for the peer's answer. A connection already gone is fine.
+  /// Ends it without further events. Bytes that the network has not taken are dropped, so a frame
+  /// that must arrive waits for the peer's answer. A connection already gone is fine.
   virtual void close(ConnectionId connection) = 0;
   /// Accepts no more; connections already accepted stay.
   virtual void close(ListenerId listener) = 0;
@@ -228,7 +228,7 @@ class Inbox {
   virtual void post(Callback callback) = 0;
 };
 
-/// All of the above, borrowed; a copy refers to the same. A test replaces single members.
+/// The parts of an Env, borrowed; a copy refers to the same parts. A test replaces single members.
 struct Env {
   Clock& clock;
   Timers& timers;

@@ -15,7 +15,8 @@
 
 namespace orrery {
 
-/// What is constant over the layers of a job: the model's work and attention at its sequence.
+/// Values that are constant over the layers of a job: the model's work and attention at its
+/// sequence.
 struct JobWork {
   const ModelWork* model = nullptr;
   const TrainingJob* job = nullptr;
@@ -23,7 +24,7 @@ struct JobWork {
   std::span<const double> attention_flops;
 };
 
-/// What JobWork::attention_flops points to.
+/// Returns the values that JobWork::attention_flops points to.
 [[nodiscard]] std::vector<double> attention_flops_of(const ModelWork& model,
                                                      const TrainingJob& job);
 

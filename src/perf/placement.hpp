@@ -28,7 +28,7 @@ struct Placement {
 /// + uplinks of the leaves used); no allocation within one node.
 [[nodiscard]] Placement placement_of(std::span<const NodeDevices> gang, const FleetView& view);
 
-/// The network as the ranks of the placement see it.
+/// Returns the network as the ranks of the placement use it.
 [[nodiscard]] Network network_at(const Network& canonical, const Placement& placement);
 
 }  // namespace orrery
