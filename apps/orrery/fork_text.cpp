@@ -46,13 +46,13 @@ std::string after(Instant at, Instant now) {
   return (wait - Duration::nanoseconds(wait.count_ns() % 1'000'000'000)).text();
 }
 
-/// "" where it runs, and is not started anew.
+/// Returns "" for a job that runs and is not restarted.
 std::string start_text(const ForkRow& row, const JobFate& fate, Instant now) {
   const bool runs = row.as_is && !waits(row);
   return runs && fate.start == Instant::max() ? "" : after(fate.start, now);
 }
 
-/// "12 min later"; "" where nothing changes by a second.
+/// Returns "12 min later"; "" where the change is below a second.
 std::string difference(const ForkRow& row) {
   if (!row.as_is) return "";
   const Instant before = row.as_is->end;

@@ -42,8 +42,8 @@ class LiveFork {
   /// JobIntake::read.
   [[nodiscard]] Result<std::vector<SubmitJob>> jobs_of(const JobText& text);
 
-  /// Plays on for `span`. Returns, by id, every job of the fork, then those of the change. A command
-  /// that control would refuse changes nothing. Errors: those of the snapshot.
+  /// Plays on for `span`. Returns, by id, every job of the fork, then those of the change. A
+  /// command that control would refuse changes nothing. Errors: those of the snapshot.
   [[nodiscard]] Result<std::vector<JobFate>> play(const ForkChange& change, Duration span);
 
  private:

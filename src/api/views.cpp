@@ -54,7 +54,7 @@ std::string blame_text(const Blame& blame, const Topology& topology) {
   return blame.evidence.empty() ? text : text + ": " + blame.evidence;
 }
 
-/// "waits for job 3 (prep) to finish and job 4 (load) to end".
+/// Returns "waits for job 3 (prep) to finish and job 4 (load) to end".
 std::string dependencies_text(const State& state, const Job& job) {
   constexpr std::size_t kNamed = 3;
   const Submission& asked = *job.submission;
@@ -187,7 +187,7 @@ void add_windows(const State& state, NodeId id, v1::Node& view) {
   }
 }
 
-/// What clocks the jobs on a node were given, where that is not the full one.
+/// Adds the clocks of the jobs on a node, where they differ from the full one.
 void add_clocks(const State& state, NodeId id, const Visibility& sees, v1::Node& view) {
   for (const JobId job : state.jobs_on(id)) {
     if (!holds_devices(state.job(job).phase)) continue;
@@ -395,7 +395,7 @@ v1::PowerDomain power_view(const Controller& controller, PowerDomainId id) {
 
 namespace {
 
-/// Devices of jobs; what several share counts once.
+/// Counts devices of jobs; a shared device counts once.
 std::uint32_t devices_in_use(const State& state) {
   std::map<NodeId, std::uint64_t> held;
   for (const RunningJob& run : state.running()) {
