@@ -63,7 +63,7 @@ struct Dispatch {
 /// units.
 [[nodiscard]] double dispatch_seconds(const Network& network, const Span& span,
                                       const Dispatch& dispatch);
-/// Sends `bytes` to a rank `stride` away.
+/// Returns the seconds to send `bytes` to a rank `stride` away.
 [[nodiscard]] double point_to_point_seconds(const Network& network, double stride, double bytes);
 
 }  // namespace orrery
