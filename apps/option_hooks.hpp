@@ -1,8 +1,8 @@
-// apps/option_hooks.hpp - what the key audit does to a program's command line
+// apps/option_hooks.hpp - the effect of the key audit on a program's command line
 // (base/test_hooks.hpp).
 //
-// A program calls hook_options() when its options stand and drop_ignored_option() when they are
-// parsed. Both are empty in builds without ORRERY_TEST_HOOKS.
+// A program calls hook_options() once its options are defined and drop_ignored_option() once they
+// are parsed. Both are empty in builds without ORRERY_TEST_HOOKS.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -45,8 +45,8 @@ void for_each_option(CLI::App& verb, const std::string& path, const Each& each) 
 
 }  // namespace detail
 
-/// Takes its effect from the option that ORRERY_IGNORE_OPTION names; it is parsed and checked all
-/// the same. With ORRERY_LIST_KEYS, prints the program's keys and options and ends it.
+/// Removes the effect of the option that ORRERY_IGNORE_OPTION names; it is parsed and checked all
+/// the same. With ORRERY_LIST_KEYS, prints the program's keys and options and ends the program.
 inline void hook_options(CLI::App& app) {
   for (const std::string& key : test_hooks::listed_keys()) std::printf("key %s\n", key.c_str());
   detail::for_each_option(app, app.get_name(), [](const std::string& name, CLI::Option& option) {
@@ -57,7 +57,7 @@ inline void hook_options(CLI::App& app) {
   if (test_hooks::lists_keys()) std::exit(0);
 }
 
-/// The ignored option counts as not given.
+/// Makes the ignored option count as not given.
 inline void drop_ignored_option(CLI::App& app) {
   detail::for_each_option(app, app.get_name(), [](const std::string& name, CLI::Option& option) {
     if (option.empty()) return;

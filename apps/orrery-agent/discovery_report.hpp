@@ -1,5 +1,5 @@
-// orrery-agent/discovery_report.hpp - what is found of this machine, for people and for programs
-// (`orrery-agent --discover`).
+// orrery-agent/discovery_report.hpp - the discovered hardware of this machine, for people and for
+// programs (`orrery-agent --discover`).
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 
 namespace orrery {
 
-/// Borrows what it is made of.
+/// Borrows its constructor's arguments.
 class DiscoveryReport {
  public:
   DiscoveryReport(const NodeInventory& inventory, const Discovery& discovery);
 
   [[nodiscard]] std::string text() const;
-  /// Sizes in bytes; what is not known is null.
+  /// Sizes are in bytes; unknown values are null.
   [[nodiscard]] Json json() const;
 
  private:

@@ -59,7 +59,8 @@ int complain(const Error& error) {
   return error.kind == ErrorKind::kInput ? 2 : 1;
 }
 
-/// "h100:8": so many of a type of the catalog, declared and not found.
+/// Declares the accelerators of "h100:8", so many of a type of the catalog, without looking for
+/// them.
 Status emulate(const std::string& text, const Catalog& catalog, NodeInventory& inventory) {
   // A mask names the devices of a node.
   constexpr std::uint32_t kDevicesMax = std::numeric_limits<std::uint64_t>::digits;
@@ -81,7 +82,7 @@ Status emulate(const std::string& text, const Catalog& catalog, NodeInventory& i
   return {};
 }
 
-/// Where orrery_jax lies: as it was built, or as it was installed; empty: nowhere.
+/// Returns the directory of orrery_jax, in the build or as installed; empty: there is none.
 std::string python_packages(const std::filesystem::path& programs) {
   for (const auto& place : {programs / "python", programs.parent_path() / "share/orrery/python"}) {
     std::error_code failed;
@@ -90,7 +91,7 @@ std::string python_packages(const std::filesystem::path& programs) {
   return "";
 }
 
-/// All that is found of this machine, and what it offers.
+/// The discovered hardware of this machine, and what the node offers.
 struct Machine {
   NodeInventory inventory = host_inventory();
   Discovery discovery;
@@ -109,10 +110,10 @@ Result<Machine> look_around(const Options& options, const Catalog& catalog, Stor
   return machine;
 }
 
-/// How programs name the devices that the node offers, and what sets their clocks.
+/// Describes how programs name the devices that the node offers, and how their clocks are set.
 void describe_devices(const Machine& machine, const Catalog& catalog, NodeLaunchFacts& facts) {
   const Accelerator* type = catalog.find<Accelerator>(machine.inventory.accelerator);
-  // Processors, and what is only declared: their clock is a part of CPUs.
+  // Clocks of processors, and of declared devices, are parts of CPUs.
   const bool by_cpus =
       machine.inventory.emulated || (type != nullptr && type->kind == AcceleratorKind::kCpu);
   if (by_cpus) facts.device_cpu = facts.threads * 1000;
@@ -124,7 +125,7 @@ void describe_devices(const Machine& machine, const Catalog& catalog, NodeLaunch
   }
 }
 
-/// Of DIR/agent.yaml; where there is none, what it says without a word.
+/// Returns the spec in DIR/agent.yaml; where there is no file, its defaults.
 Result<AgentSpec> spec_of(const std::string& directory) {
   const std::string path = directory + "/agent.yaml";
   if (!std::filesystem::exists(path)) return AgentSpec{};
@@ -133,7 +134,7 @@ Result<AgentSpec> spec_of(const std::string& directory) {
   return read_agent_spec(*text);
 }
 
-/// The lines of DIR/agent.yaml that are not as the agent before this one applied them.
+/// Returns the lines of DIR/agent.yaml that differ from what the previous agent applied.
 std::vector<std::string> changes_of_spec(const std::string& directory, Storage& storage) {
   constexpr std::size_t kTextMax = std::size_t{8} << 20;
   const std::string path = directory + "/agent.yaml";
@@ -208,7 +209,7 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   return setup;
 }
 
-/// Whether it has a certificate that has not ended.
+/// Whether the agent has a certificate that has not expired.
 bool has_joined(const Env& env, const std::string& directory) {
   const Result<AgentTls> tls = read_agent_tls(env.storage, directory);
   if (!tls) return false;
@@ -216,7 +217,7 @@ bool has_joined(const Env& env, const std::string& directory) {
   return term && env.clock.now_wall() < term->until;
 }
 
-/// The token that --join names: a text, or, behind '@', a file that holds it.
+/// Returns the token that --join names: a text, or, after '@', a file that holds it.
 Result<std::string> join_token(const std::string& join) {
   if (!join.starts_with('@')) return join;
   constexpr std::size_t kTokenMax = 4096;
@@ -228,7 +229,7 @@ Result<std::string> join_token(const std::string& join) {
                      "expected one token, as `orrery node token NODE` prints it");
 }
 
-/// Gets the certificate of this node, unless it has one that is good.
+/// Gets the certificate of this node, unless it has a valid one.
 Status join(const Options& options, const Env& env, const std::string& directory) {
   if (options.join.empty() || has_joined(env, directory)) return {};
   constexpr std::size_t kAuthorityMax = 64 << 10;
@@ -248,7 +249,7 @@ Status join(const Options& options, const Env& env, const std::string& directory
     return input_error(
         {}, fmt::format("--join: the token is one of node \"{}\", and is used up", joined->node()));
   }
-  // The token is used up: what it brought outlives a loss of power.
+  // The token is used up, so the certificate must survive a loss of power.
   RealStorage durable;
   return write_agent_tls(durable, directory,
                          {{joined->certificate(), made->key}, *std::move(authority)});
@@ -256,7 +257,7 @@ Status join(const Options& options, const Env& env, const std::string& directory
 
 int serve(const Options& options) {
   const GrpcLibrary grpc;
-  // What runs on a node ends with its boot, and what is written of it may be lost with it.
+  // Processes of a node end with its boot, and their files may be lost with it.
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create({}, Durability::kUntilBoot);
   if (!real) return complain(real.error());
   Result<AgentProcessSetup> setup = setup_of(options, (*real)->env().storage);
@@ -292,7 +293,7 @@ int serve(const Options& options) {
   return ended ? 0 : complain(ended.error());
 }
 
-/// What an agent would say of this machine, without one.
+/// Prints what an agent would report of this machine, without one.
 int show_discovery(const Options& options) {
   RealStorage storage(Durability::kUntilBoot);
   const Result<Catalog> catalog = Catalog::load(builtin_catalog(), options.catalog);
@@ -304,11 +305,11 @@ int show_discovery(const Options& options) {
   return 0;
 }
 
-/// What the agent runs where agent.yaml names no burn-in.
+/// Runs the agent's own burn-in, for nodes whose agent.yaml names none.
 int try_machine_out() {
   RealStorage storage(Durability::kUntilBoot);
   const KernelCounters memory = read_kernel_counters(storage, {});
-  // Half of what nobody uses: others of the machine may want some meanwhile.
+  // Takes half of the free memory: other processes may want some meanwhile.
   const Status passed =
       burn_in(RealClock(), {.memory = (memory.memory_bytes - memory.memory_used_bytes) / 2});
   return passed ? 0 : complain(passed.error());

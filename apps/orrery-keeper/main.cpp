@@ -45,7 +45,7 @@ int run(const KeeperFiles& files) {
     RealStorage storage;
     (void)make_keeper_group(storage, files);
   }
-  // Nobody is left: whoever finds it there knows that this was not reached.
+  // No process is left. A launch file that is still there shows that this line was not reached.
   (void)::unlink(files.launch().c_str());
   return status;
 }

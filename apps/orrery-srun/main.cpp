@@ -66,7 +66,7 @@ int control(const std::vector<std::string>& arguments) {
 
 // --- srun ---------------------------------------------------------------------------------------
 
-/// Counts the steps of a job by the bytes of a file: what is appended has its place in one step.
+/// Counts the steps of a job by the bytes of a file: an append is atomic.
 std::string next_step(const std::string& tools) {
   const std::string path = tools + "/steps";
   const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
@@ -115,7 +115,7 @@ int run_step(const std::vector<std::string>& arguments) {
 
 // --- The node -----------------------------------------------------------------------------------
 
-/// Links to this program under the names that scripts know.
+/// Makes links to this program under the names that scripts use.
 Status make_tools(const std::string& tools) {
   std::error_code failed;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", failed);

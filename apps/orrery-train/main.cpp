@@ -34,7 +34,7 @@
 namespace orrery {
 namespace {
 
-/// SIGTERM waits, blocked, until somebody asks for it.
+/// Whether SIGTERM is pending: it stays blocked until this is called.
 bool asked_to_end() {
   sigset_t pending;
   return ::sigpending(&pending) == 0 && ::sigismember(&pending, SIGTERM) == 1;
@@ -99,7 +99,8 @@ std::string cache_directory(const TrainingSpec& spec) {
   return failed ? "" : passing / fmt::format("orrery-tokens-{}", ::geteuid());
 }
 
-/// Of the spec, which can hold its tokens and goes on from none that were others.
+/// Opens the tokenizer of the spec, which must fit the spec's vocabulary and the tokenizer of saved
+/// tokens and checkpoints.
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(TrainingSpec& spec) {
   std::unique_ptr<Tokenizer> tokenizer = std::make_unique<ByteTokenizer>();
   if (!spec.data.tokenizer.empty()) {
@@ -188,7 +189,7 @@ Result<TrainingSpec> read_spec(const std::string& path) {
   return spec;
 }
 
-/// Of what the machine has, bytes that a process may still have; none: nobody knows.
+/// Returns the bytes of the machine's memory that a process may still have; none: unknown.
 std::optional<Bytes> memory_left(Storage& storage) {
   constexpr std::string_view kKey = "MemAvailable:";
   const auto text = storage.read_file("/proc/meminfo", 1 << 16);

@@ -31,7 +31,7 @@ struct BenchmarkRow {
   }
 };
 
-/// The group of a row of a run file: "mlperf:gpt3" names "mlperf_gpt3".
+/// Returns the group of a row of a run file: "mlperf:gpt3" names "mlperf_gpt3".
 std::string group_of(const std::string& benchmark) {
   std::string group = benchmark;
   std::replace(group.begin(), group.end(), ':', '_');

@@ -13,7 +13,7 @@ struct BenchmarkQuestion {
   std::string runs;  ///< a run file, with the measurements in it
 };
 
-/// Errors: no such file; no row of the benchmark in it, with the benchmarks there are.
+/// Errors: no such file; no row of the benchmark in it, with the names of its benchmarks.
 [[nodiscard]] Status report_benchmark(const CommandOptions& options,
                                       const BenchmarkQuestion& question);
 

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// The kinds of facts (`kind` empty), or the rows of one kind.
+/// Lists the kinds of facts (`kind` empty), or the rows of one kind.
 [[nodiscard]] Status list_catalog(const CommandOptions& options, const std::string& kind);
 
 /// A name, and the kind of facts to look in ("": all).
@@ -16,10 +16,10 @@ struct CatalogName {
   std::string name;
 };
 
-/// One row by id or alias, an evidence, a model, or the model of a config.json.
+/// Shows one row by id or alias, an evidence, a model, or the model of a config.json.
 [[nodiscard]] Status show_catalog(const CommandOptions& options, const CatalogName& wanted);
 
-/// Which framework runs on which accelerator; `first` and `second` name one of each in either
+/// Shows which framework runs on which accelerator; `first` and `second` name one of each in either
 /// order, and an empty one stands for all.
 [[nodiscard]] Status show_stacks(const CommandOptions& options, const std::string& first,
                                  const std::string& second);

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-/// What a verb does when it was the one called; its Status decides the exit code.
+/// The action of a verb that was called; its Status decides the exit code.
 using Verb = std::function<Status()>;
 
 void add_catalog_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
@@ -43,8 +43,8 @@ void add_predict_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_completion_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
-/// What `orrery __complete WORD..` prints: see completion_script(). A cluster that does not answer
-/// soon has no names.
+/// Prints the candidates for `orrery __complete WORD..`: see completion_script(). A cluster that
+/// does not answer soon contributes no names.
 void print_completion(const CLI::App& app, CommandOptions options,
                       const std::vector<std::string>& words);
 

@@ -107,7 +107,7 @@ class Candidates {
 void Candidates::add_values(const CLI::Option& option) {
   const std::string type =
       option.get_type_name() == "TEXT" ? option.get_name(true) : option.get_type_name();
-  // Of a text of which no more is said, a file is likely.
+  // A text without a more specific type is probably a file.
   const bool file = type.starts_with("FILE") || type == "file" || type == "DIR|FILE";
   if (file || (type.empty() && !option.get_positional())) {
     from(CompletionSource::kFiles);

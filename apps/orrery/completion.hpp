@@ -1,5 +1,5 @@
-// apps/orrery/completion.hpp - what may stand next on a command line of `orrery`, found in the tree
-// of its verbs and options, so that it is never behind them.
+// apps/orrery/completion.hpp - the possible next words of a command line of `orrery`, found in the
+// tree of its verbs and options, so that completion always matches them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,10 +11,10 @@ namespace orrery {
 
 struct CompletionWord {
   std::string word;
-  std::string what;  ///< it is, in a line; may be empty
+  std::string what;  ///< a one-line description; may be empty
 };
 
-/// What only others know, beside or instead of words.
+/// Candidates that only the shell or a cluster knows, beside or instead of words.
 enum class CompletionSource : std::uint8_t {
   kNone,
   kFiles,        ///< of the shell
@@ -25,17 +25,18 @@ enum class CompletionSource : std::uint8_t {
 };
 
 struct Completion {
-  std::vector<CompletionWord> words;  ///< those that go on as the last word begins; sorted
+  std::vector<CompletionWord> words;  ///< candidates that begin with the last word; sorted
   CompletionSource source = CompletionSource::kNone;
-  std::string begun;      ///< the last word, as far as it is there
-  std::string directory;  ///< that --dir gives; empty: it is not there
+  std::string begun;      ///< the last word, as typed so far
+  std::string directory;  ///< given by --dir; empty: not given
 };
 
-/// Of the words behind the program's name, the last of which may be empty. O(options).
+/// Completes the words after the program's name, the last of which may be empty. O(options).
 [[nodiscard]] Completion complete(const CLI::App& app, const std::vector<std::string>& words);
 
-/// For "bash", "zsh" or "fish": a script that asks `orrery __complete WORD..` for a line each word
-/// (a tab before what it is), or ":files" and ":directories" for what the shell knows; else empty.
+/// Returns, for "bash", "zsh" or "fish", a script that asks `orrery __complete WORD..` for one word
+/// per line (a tab before its description), or ":files" and ":directories" for names that the shell
+/// knows; else empty.
 [[nodiscard]] std::string_view completion_script(std::string_view shell);
 
 }  // namespace orrery

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// Who presses a key does not wait for long.
+/// Completion must answer soon after a key press.
 constexpr Duration kPatience = Duration::seconds(2);
 
 std::vector<CompletionWord> jobs_of(LiveSession& session, CompletionSource source) {

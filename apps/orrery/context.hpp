@@ -17,7 +17,7 @@ namespace orrery {
 enum class OutputFormat { kText, kJson };
 enum class Colour { kOff, kOn };
 
-/// Options that stand before or after any verb.
+/// Options that may precede or follow any verb.
 struct CommandOptions {
   std::string catalog_directory;
   OutputFormat output = OutputFormat::kText;
@@ -26,33 +26,33 @@ struct CommandOptions {
   std::string home;                                 ///< of the user; empty: unknown
   std::string terminal_type = "dumb";               ///< TERM
   double retry_s = 10;                              ///< how long a verb tries to reach a controller
-  std::optional<std::vector<std::string>> command;  ///< what stands behind "--"
+  std::optional<std::vector<std::string>> command;  ///< the words after "--"
   int exit_status = 0;  ///< exit status of the command that a successful verb has run
 };
 
-/// The catalog compiled in, overlaid with --catalog.
+/// Loads the built-in catalog, overlaid with --catalog.
 [[nodiscard]] Result<Catalog> load_catalog(const CommandOptions& options);
 [[nodiscard]] Result<ModelCatalog> load_models(const CommandOptions& options);
 [[nodiscard]] Result<Calibration> load_calibration(const CommandOptions& options);
 
-/// To standard output, lines for people; what a terminal would obey is escaped, since names and
+/// Prints lines for people to standard output; control characters are escaped, since names and
 /// causes come from users. A failed write is noticed once, at the end: main() then exits with 1.
 void print_text(const std::string& text);
-/// A sentence with names or causes of users in it, as one line: what they hold begins no other.
+/// Makes one line of a sentence with names or causes of users: line breaks in them are escaped.
 [[nodiscard]] std::string one_line(std::string_view text);
-/// The same for text whose parts were escaped, such as a TextTable with its colours.
+/// Prints text whose parts were escaped, such as a TextTable with its colours.
 void print_shown(const std::string& text);
-/// The same for bytes that are handed on as they are: logs, specs, files.
+/// Prints bytes unchanged: logs, specs, files.
 void print_bytes(std::string_view bytes);
 
-/// To standard error, escaped as print_text does; what cannot be written there is lost.
+/// Prints to standard error, escaped as print_text does; text that cannot be written is lost.
 void print_message(const std::string& text);
 
-/// To a terminal on standard error, with the controls that draw a line of progress again.
+/// Prints to a terminal on standard error, with the controls that redraw a line of progress.
 /// Precondition: names in it are escaped.
 void print_progress(const std::string& text);
 
-/// One JSON document on standard output.
+/// Prints one JSON document to standard output.
 void print_json(const Json& json);
 
 }  // namespace orrery

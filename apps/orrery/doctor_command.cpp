@@ -20,7 +20,7 @@ std::size_t count_of(const std::vector<CheckFinding>& findings, CheckVerdict ver
   return static_cast<std::size_t>(std::ranges::count(findings, verdict, &CheckFinding::verdict));
 }
 
-/// "node-0, node-1, 6 more".
+/// Returns "node-0, node-1, 6 more".
 std::string names_text(std::vector<std::string> names) {
   constexpr std::size_t kShown = 8;
   const std::size_t more = names.size() > kShown ? names.size() - kShown : 0;

@@ -9,12 +9,12 @@
 
 namespace orrery {
 
-/// Equal siblings are one line ("su x 4"); below them the first stands for all.
+/// Prints equal siblings as one line ("su x 4"); below them the first stands for all.
 [[nodiscard]] std::string tree_text(const Topology& topology);
 
 [[nodiscard]] std::string summary_text(const FleetSummary& summary);
 
-/// Domains that carry less than their load in training, by how much; the first few.
+/// Lists domains that carry less than their load in training, by the difference; the first few.
 [[nodiscard]] std::vector<std::string> oversubscribed_texts(const PowerTotal& power);
 
 }  // namespace orrery

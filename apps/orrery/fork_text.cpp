@@ -40,19 +40,19 @@ bool waits(const ForkRow& row) { return row.phase == "held" || row.phase == "que
 
 std::string after(Instant at, Instant now) {
   if (at == Instant::max()) return "-";
-  // Whole seconds: nobody knows better.
+  // Whole seconds: the estimate is no more precise.
   const Duration wait = at - now;
   if (wait < Duration::seconds(1)) return "now";
   return (wait - Duration::nanoseconds(wait.count_ns() % 1'000'000'000)).text();
 }
 
-/// "" where it runs, and is not started anew.
+/// Returns "" for a job that runs and is not restarted.
 std::string start_text(const ForkRow& row, const JobFate& fate, Instant now) {
   const bool runs = row.as_is && !waits(row);
   return runs && fate.start == Instant::max() ? "" : after(fate.start, now);
 }
 
-/// "12 min later"; "" where nothing changes by a second.
+/// Returns "12 min later"; "" where the change is below a second.
 std::string difference(const ForkRow& row) {
   if (!row.as_is) return "";
   const Instant before = row.as_is->end;

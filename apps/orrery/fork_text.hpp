@@ -1,5 +1,5 @@
-// apps/orrery/fork_text.hpp - what becomes of jobs without and with a change, side by side, as text
-// for people or as JSON.
+// apps/orrery/fork_text.hpp - the predicted course of jobs without and with a change, side by side,
+// as text for people or as JSON.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-/// One fork played twice. `as_is` has every job of the fork, `changed` those of the change, too.
+/// One fork played twice. `as_is` has every job of the fork, `changed` those of the change as well.
 struct ForkPair {
   const State& state;
   const ForkChange& change;
@@ -19,7 +19,7 @@ struct ForkPair {
   std::vector<JobFate> changed = {};
 };
 
-/// A row for each job that has not ended at the fork, then sums of those that wait.
+/// Prints a row for each job that has not ended at the fork, then sums over waiting jobs.
 [[nodiscard]] std::string fork_text(const ForkPair& pair);
 
 /// `{now, span_s, jobs: [{id, name, state, as_is: {start, end}, changed: {start, end}}], ..}`;

@@ -49,7 +49,7 @@ Result<v1::Job> get_job(LiveSession& session, std::uint64_t id) {
   return session.client().call<v1::Job>("GetJob", asked);
 }
 
-/// An attempt that has ended meanwhile is not ended again, however often the call is repeated.
+/// Requeues a job once: an attempt that has ended meanwhile is not ended again by a repeated call.
 Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& options) {
   const Result<v1::Job> job = get_job(session, id);
   if (!job) return tl::unexpected(job.error());
@@ -100,7 +100,7 @@ Result<v1::ChangeJobRequest> change_request(const ChangeOptions& asked) {
   return request;
 }
 
-/// What became of the jobs that a verb was asked to act on; with --dry-run, what would.
+/// Collects the results for the jobs of a verb; with --dry-run, the expected ones.
 class ChangeReport {
  public:
   ChangeReport(const CommandOptions& options, const ChangeOptions& asked, const ChangeWords& words)
@@ -230,7 +230,7 @@ class ChangeVerbs {
   Verb& chosen_;
 };
 
-/// A change that no option tells more of.
+/// Makes a change without further options.
 template <class Request, class Response = v1::Job>
 ChangeMaker plain(const char* method) {
   return [method](const ChangeOptions&) -> Result<JobChange> {

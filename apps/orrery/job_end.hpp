@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-/// Waits until all have ended and prints how, each as soon as it is its turn. kInfeasible when one
-/// did not finish: exit 1.
+/// Waits until all jobs have ended and prints their outcomes in the given order. kInfeasible when
+/// one did not finish: exit 1.
 [[nodiscard]] Status wait_for_jobs(const CommandOptions& options, LiveSession& session,
                                    const std::vector<std::uint64_t>& ids);
 

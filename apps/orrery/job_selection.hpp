@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// As typed.
+/// The selection as typed.
 struct JobSelection {
   std::vector<std::string> jobs;
   std::string name;
@@ -26,10 +26,10 @@ struct JobSelection {
 
 struct SelectedJob {
   std::uint64_t id = 0;
-  std::string name;  ///< empty: it was named by its number
+  std::string name;  ///< empty: it was selected by its number
   std::string phase;
 
-  /// "job 7 (train)".
+  /// Returns "job 7 (train)".
   [[nodiscard]] std::string text() const;
 };
 
@@ -45,11 +45,12 @@ struct UnknownJob {
 };
 
 struct SelectedJobs {
-  std::vector<SelectedJob> jobs;    ///< in the order in which they were named, or ascending; once
-  std::vector<UnknownJob> unknown;  ///< names that no job has which has not ended
+  std::vector<SelectedJob> jobs;    ///< in the order in which they were named, or ascending; each
+                                    ///< once
+  std::vector<UnknownJob> unknown;  ///< names without a job that has not ended
 };
 
-/// Numbers are not looked up.
+/// Resolves a selection. Numbers are not looked up.
 [[nodiscard]] Result<SelectedJobs> selected_jobs(LiveSession& session,
                                                  const JobSelection& selection);
 

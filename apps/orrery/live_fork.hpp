@@ -1,8 +1,8 @@
-// apps/orrery/live_fork.hpp - the state that a cluster's log has now, with the facts it rests on,
-// to be played on in the twin: as it is, or with changes.
+// apps/orrery/live_fork.hpp - the present state of a cluster's log, with the facts it rests on, to
+// be played on in the twin: as it is, or with changes.
 //
-// Made by a verb from the store of a controller, which may be running: it is only read. What is
-// played leaves the fork as it was. One thread. Cost: reading the log, then that of the twin.
+// Made by a verb from the store of a controller, which may be running: it is only read. Playing
+// leaves the fork unchanged. One thread. Cost: reading the log, then that of the twin.
 #pragma once
 
 #include <memory>
@@ -15,17 +15,18 @@
 
 namespace orrery {
 
-/// What an operator might do at the instant of the fork.
+/// Changes that an operator might make at the instant of the fork.
 struct ForkChange {
   std::vector<SubmitJob> jobs;
   std::vector<InputKind> commands;
 };
 
-/// What becomes of a job from the fork on.
+/// The predicted start and end of a job from the fork on.
 struct JobFate {
   JobId job;
-  Instant start = Instant::max();  ///< the next time; max: it runs already, or not within the time
-  Instant end = Instant::max();    ///< max: not within the time
+  Instant start = Instant::max();  ///< the next start; max: it runs already, or does not start
+                                   ///< within the span
+  Instant end = Instant::max();    ///< max: not within the span
 };
 
 class LiveFork {
@@ -35,12 +36,13 @@ class LiveFork {
                                                               const std::string& store);
 
   [[nodiscard]] const State& state() const { return history_.core->state(); }
-  /// The instant of the fork: not before the newest event.
+  /// Returns the instant of the fork: not before the newest event.
   [[nodiscard]] Instant now() const { return now_; }
-  /// The jobs of a text, as the controller would take them. Errors: as of JobIntake::read.
+  /// Returns the jobs of a text, as the controller would read them. Errors: those of
+  /// JobIntake::read.
   [[nodiscard]] Result<std::vector<SubmitJob>> jobs_of(const JobText& text);
 
-  /// Plays on for `span`. By id: every job that the fork has, then those of the change. A
+  /// Plays on for `span`. Returns, by id, every job of the fork, then those of the change. A
   /// command that control would refuse changes nothing. Errors: those of the snapshot.
   [[nodiscard]] Result<std::vector<JobFate>> play(const ForkChange& change, Duration span);
 
@@ -51,9 +53,9 @@ class LiveFork {
   Instant now_;
 };
 
-/// What is known of how long a job takes. Of work in steps: the steps; else its estimate, else its
-/// time limit. One that has run longer than that is taken to be nine tenths done;
-/// one that has none of these, not to end.
+/// Returns what is known of a job's run time: its steps, where its work is in steps; else its
+/// estimate, else its time limit. A job that has run longer than that counts as nine tenths done; a
+/// job that has none of these does not end.
 [[nodiscard]] Simulation::KnownJob known_of(const State& state, JobId id, Instant now);
 
 }  // namespace orrery

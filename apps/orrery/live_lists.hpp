@@ -1,4 +1,4 @@
-// apps/orrery/live_lists.hpp - lists of a running cluster as a whole, all pages of them.
+// apps/orrery/live_lists.hpp - complete lists of a running cluster, over all pages.
 #pragma once
 
 #include "apps/orrery/live_session.hpp"
@@ -6,7 +6,7 @@
 
 namespace orrery {
 
-/// What the request asks for, whatever page it names.
+/// Lists what the request asks for, whatever page it names.
 [[nodiscard]] Result<v1::ListJobsResponse> list_jobs(LiveSession& session,
                                                      v1::ListJobsRequest request);
 

@@ -1,5 +1,5 @@
-// apps/orrery/live_session.hpp - what the verbs that talk to a running cluster share: the
-// controller they call, names for their changes, answers as JSON.
+// apps/orrery/live_session.hpp - what verbs on a running cluster share: the controller they call,
+// request ids for their changes, answers as JSON.
 //
 // Made by a verb when it runs; one thread.
 #pragma once
@@ -19,13 +19,13 @@ class Message;
 
 namespace orrery {
 
-/// Where the cluster of --dir, ORRERY_DIR or the defaults is; there may be none.
+/// Returns the directory of the cluster by --dir, ORRERY_DIR or the defaults; it may have no
+/// cluster.
 [[nodiscard]] std::string cluster_directory(const CommandOptions& options);
 
 class LiveSession {
  public:
-  /// Errors: no cluster there. Nothing is called yet; an answer is waited for as long as `patience`
-  /// says.
+  /// Errors: no cluster there. Makes no call yet; each answer is waited for up to `patience`.
   [[nodiscard]] static Result<std::unique_ptr<LiveSession>> open(
       const CommandOptions& options, Duration patience = ClientOptions().patience);
   explicit LiveSession(ClientOptions options) : client_(std::move(options)) {}
@@ -38,14 +38,14 @@ class LiveSession {
   Client client_;
 };
 
-/// The number of a job as people type it. Error: "job "x": expected its number...".
+/// Reads the number of a job as typed. Error: "job "x": expected its number...".
 [[nodiscard]] Result<std::uint64_t> job_id(const std::string& text);
 
-/// One JSON document, fields named as in the schema; those that are not set, too.
+/// Prints one JSON document, fields named as in the schema, including those that are not set.
 void print_answer(const google::protobuf::Message& answer);
-/// The same on one line of a stream, which is flushed.
+/// Prints the answer as JSON on one line of a stream, which is flushed.
 void print_answer_line(const google::protobuf::Message& answer);
-/// The same, as a value.
+/// Returns the answer as JSON.
 [[nodiscard]] Json answer_json(const google::protobuf::Message& answer);
 
 }  // namespace orrery

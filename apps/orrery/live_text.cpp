@@ -36,7 +36,7 @@ std::string_view colour_of(std::string_view state) {
   return "";
 }
 
-/// "node-0, node-1, 6 more".
+/// Returns "node-0, node-1, 6 more".
 std::string places(const v1::Job& job) {
   constexpr int kShown = 3;
   std::vector<std::string> nodes;
@@ -49,7 +49,7 @@ std::string places(const v1::Job& job) {
                      left > 0 ? fmt::format(", {} more", left) : "");
 }
 
-/// "5 7, 2 of other tenants".
+/// Returns "5 7, 2 of other tenants".
 std::string jobs_text(const v1::Node& node) {
   std::string text = fmt::format("{}", fmt::join(node.jobs(), " "));
   if (node.other_jobs() == 0) return text;
@@ -100,7 +100,7 @@ void add_progress(Facts& facts, const v1::JobProgress& progress) {
   facts.add("checkpoint", progress.checkpoint());
 }
 
-/// "12.00 nvidia-h100-sxm5-80g, 3.50 nvidia-a100-sxm4-80g".
+/// Returns "12.00 nvidia-h100-sxm5-80g, 3.50 nvidia-a100-sxm4-80g".
 std::string hours_by_type(const v1::JobBill& bill) {
   std::vector<std::string> types;
   for (const v1::TypeHours& type : bill.accelerator_hours_by_type()) {
@@ -154,7 +154,7 @@ std::string job_users_text(const v1::Node& node) {
 
 std::string size_text(std::uint64_t bytes) { return print(Bytes(static_cast<double>(bytes))); }
 
-/// What each device reads; what its driver does not say is left open.
+/// Lists the readings of each device; values that its driver does not report are left open.
 std::string device_table(const v1::NodeReading& reading) {
   constexpr Align kRight = Align::kRight;
   TextTable table({{"DEVICE", kRight},
@@ -184,7 +184,7 @@ std::string drain_text(const v1::Node& node) {
   return "no new work starts here" + (node.drain_why().empty() ? "" : ": " + node.drain_why());
 }
 
-/// With by how much a job that has finished was late.
+/// Returns the deadline, and by how much a finished job was late.
 std::string deadline_text(const v1::Job& job, Instant deadline) {
   if (job.phase() != "finished" || !job.has_ended()) return deadline.text();
   const Instant end = instant_of(job.ended());
@@ -213,7 +213,7 @@ void add_spec(Facts& facts, const v1::Job& job) {
   facts.add("directory", spec->launch->directory);
 }
 
-/// "exit status 139 of rank 3".
+/// Returns "exit status 139 of rank 3".
 std::string exit_text(const v1::JobAttempt& attempt) {
   if (!attempt.has_exit_status()) return attempt.has_stopped() ? "ended from outside" : "";
   if (attempt.exit_status() == 0) return "0";

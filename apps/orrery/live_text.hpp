@@ -20,7 +20,7 @@ struct LiveText {
   Colour colour = Colour::kOff;
   Instant now;
 
-  /// As the terminal and the clock are now.
+  /// Reads the present state of the terminal and the clock.
   [[nodiscard]] static LiveText of(const CommandOptions& options);
 
   [[nodiscard]] std::string jobs(const std::vector<v1::Job>& jobs) const;
@@ -29,22 +29,23 @@ struct LiveText {
   [[nodiscard]] std::string node(const v1::Node& node) const;
   [[nodiscard]] std::string tenants(const v1::ListTenantsResponse& tenants) const;
   [[nodiscard]] std::string users(const v1::ListUsersResponse& users) const;
-  /// What was used, a tenant or a job a row.
+  /// Prints what was used, one row per tenant or job.
   [[nodiscard]] std::string tenant_bills(const v1::ListTenantsResponse& tenants) const;
   [[nodiscard]] std::string job_bills(const std::vector<v1::Job>& jobs) const;
 
-  /// From the first start to the end, or to now: "12m"; "" before.
+  /// Returns the time from the first start to the end, or to now: "12m"; "" before the start.
   [[nodiscard]] std::string run_time(const v1::Job& job) const;
-  /// "2m ago"; "" where there is no time.
+  /// Returns "2m ago"; "" where there is no time.
   [[nodiscard]] std::string ago(const google::protobuf::Timestamp& at) const;
-  /// The colour of a phase of a job, the health of a node or a verdict, for TextTable::colour().
+  /// Returns the colour of a phase of a job, the health of a node or a verdict, for
+  /// TextTable::colour().
   [[nodiscard]] std::string_view colour_code(std::string_view word) const;
 };
 
-/// "4s", "12m", "3h", "9d": the largest unit of which there is a whole one.
+/// Returns "4s", "12m", "3h", "9d": the largest unit that fits at least once.
 [[nodiscard]] std::string short_duration(Duration duration);
 
-/// How a job ended or that it has not, in one sentence without its number.
+/// Returns how a job ended or that it has not, in one sentence without its number.
 [[nodiscard]] std::string outcome(const v1::Job& job);
 
 }  // namespace orrery

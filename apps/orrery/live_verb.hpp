@@ -1,4 +1,4 @@
-// apps/orrery/live_verb.hpp - verbs that have verbs of their own, on a running cluster.
+// apps/orrery/live_verb.hpp - nested verbs, on a running cluster.
 #pragma once
 
 #include <memory>
@@ -9,15 +9,15 @@
 
 namespace orrery {
 
-/// What a verb does with the cluster and what was asked of it.
+/// The action of a verb on the cluster, with the verb's options.
 template <class Asked>
 using LiveVerb = Status (*)(const CommandOptions&, LiveSession&, const Asked&);
 
-/// Makes `verb` the one that is run where `added` is the innermost of the command line.
+/// Makes `verb` run where `added` is the innermost verb of the command line.
 template <class Asked>
 void run_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
               std::pair<std::shared_ptr<Asked>, LiveVerb<Asked>> what) {
-  // Of a verb and its own verb, the inner one is called first.
+  // Where a verb and its nested verb are both given, the inner one's callback runs first.
   added.callback([&options, &chosen, what = std::move(what)] {
     if (chosen) return;
     chosen = [&options, what]() -> Status {

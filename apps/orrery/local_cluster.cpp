@@ -78,7 +78,7 @@ std::uint64_t size_of(const std::string& path) {
   return failed ? 0 : size;
 }
 
-/// Asks all to end, then makes them.
+/// Sends SIGTERM to all processes, then kills those that are left after `patience`.
 void end_all(const std::vector<ProcessIdentity>& processes, Duration patience) {
   std::vector<ProcessHandle> handles;
   handles.reserve(processes.size());
@@ -93,7 +93,7 @@ void end_all(const std::vector<ProcessIdentity>& processes, Duration patience) {
   }
 }
 
-/// For the key that is there, so that the agent is the same one.
+/// Makes a request for the existing key, so that the agent keeps its identity.
 Result<CertificateRequest> request_of(Storage& storage, const std::string& directory) {
   const Result<AgentTls> before = read_agent_tls(storage, directory);
   if (!before) return request_certificate();
@@ -132,7 +132,7 @@ Status LocalCluster::load() {
     if (Status read = read_struct(document->root(), record_, {}); !read) return read;
   }
   if (record_.machine_boot == machine_boot()) return {};
-  // Whatever ran before the machine was started anew is gone.
+  // All processes from before the machine's boot are gone.
   if (!record_.machine_boot.empty()) ++record_.boot;
   record_.machine_boot = machine_boot();
   record_.processes.clear();
@@ -218,7 +218,7 @@ Status LocalCluster::start_controller(const ControllerStart& options) {
   return wait_for_controller();
 }
 
-/// It writes its number when it serves.
+/// Waits until the controller serves, which writes its number then.
 Status LocalCluster::wait_for_controller() {
   const std::int64_t pid = process(kController).process.pid;
   const ProcessHandle handle(process(kController).process);
@@ -340,7 +340,7 @@ Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
     if (!ProcessHandle(each.process).alive()) continue;
     (each.name == kController ? controllers : agents).push_back(each.process);
   }
-  // First the controller: what ends after it is no end of a job.
+  // The controller ends first: it must not take what ends after it for the end of a job.
   end_all(controllers, kEndPatience);
   end_all(agents, kEndPatience);
   ended.controllers = controllers.size();

@@ -1,8 +1,8 @@
 // apps/orrery/local_cluster.hpp - a cluster on this machine alone: one controller and an agent for
 // each node of its fleet, all on loopback.
 //
-// Opened by a verb on the cluster's directory, which it locks against others that do the same. What
-// runs is kept in DIR/local.json, by number and start of each process, so nothing is ever found or
+// Opened by a verb on the cluster's directory, which it locks against other verbs. Running
+// processes are kept in DIR/local.json, by number and start of each, so that none is ever found or
 // ended by its name. One thread.
 //
 //   DIR/fleet.yaml, DIR/catalog  apps/orrery/local_fleet.hpp
@@ -25,7 +25,7 @@ namespace orrery {
 struct LocalProcess {
   std::string name;  ///< of the node; "orreryd": the controller
   ProcessIdentity process;
-  std::string controller;  ///< that an agent was told
+  std::string controller;  ///< the controller's address that an agent was given
 };
 
 /// DIR/local.json. A boot of the cluster lasts until all its processes are known to be gone.
@@ -37,16 +37,16 @@ struct LocalRecord {
 
 class LocalCluster {
  public:
-  /// Errors: another one has it open; the files.
+  /// Errors: another process has it open; the files.
   [[nodiscard]] static Result<LocalCluster> open(const std::string& directory);
 
   struct ControllerStart {
     std::string record;             ///< a directory for a record of it; empty: none is made
     bool accept_lost_jobs = false;  ///< it ends ranks of jobs that its log never had
   };
-  /// Starts what does not run and waits until the controller serves and every node is ready.
-  /// Returns what it started, by name. Errors: the program that ended and the last it said; lost
-  /// jobs are to be accepted and the controller runs; it is halted.
+  /// Starts processes that do not run and waits until the controller serves and every node is
+  /// ready. Returns their names. Errors: the program that ended, with its last output; lost jobs
+  /// are to be accepted and the controller runs; it is halted.
   [[nodiscard]] Result<std::vector<std::string>> start(const ControllerStart& options);
 
   /// Whether one of its agents is root and runs jobs without run_as. Precondition: it was started.
@@ -58,15 +58,16 @@ class LocalCluster {
     std::size_t controllers = 0;
     std::size_t agents = 0;
     std::size_t keepers = 0;
-    std::int64_t other_controller = 0;  ///< process of one that start() did not start; 0: none
+    std::int64_t other_controller = 0;  ///< process of a controller that start() did not start; 0:
+                                        ///< none
   };
   [[nodiscard]] Result<Ended> stop(Keepers keepers);
 
   [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
-  /// Named by fleet.yaml, and not of the cluster, as start() found.
+  /// Nodes that fleet.yaml names and the cluster does not have, as start() found.
   [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
   [[nodiscard]] const std::string& address() const { return address_; }
-  /// Absolute.
+  /// Returns an absolute path.
   [[nodiscard]] const std::string& directory() const { return directory_; }
 
  private:
@@ -92,7 +93,8 @@ class LocalCluster {
   std::string address_;
   std::vector<std::string> started_;
   std::uint64_t controller_log_from_ = 0;                 ///< size of orreryd.log before the start
-  std::map<std::string, std::uint64_t> agent_logs_from_;  ///< the same of agents, by node
+  std::map<std::string, std::uint64_t> agent_logs_from_;  ///< size of agents' logs before the
+                                                          ///< start, by node
 };
 
 }  // namespace orrery

@@ -60,7 +60,7 @@ Status put(Storage& storage, const std::string& path, const std::string& text) {
   return {};
 }
 
-/// What was asked for is what is there.
+/// Checks that the existing fleet is the requested one.
 Status check_same_fleet(const std::string& directory, const LocalFleetOptions& options) {
   const Result<std::vector<LocalNode>> there = read_local_fleet(directory);
   if (!there) return tl::unexpected(there.error());

@@ -1,8 +1,8 @@
-// apps/orrery/local_fleet.hpp - the fleet of a local cluster: what `orrery up` writes where there
-// is none, and what is to be started for the one that is there.
+// apps/orrery/local_fleet.hpp - the fleet of a local cluster: the files that `orrery up` writes
+// where there are none, and the nodes to start for an existing fleet.
 //
-// DIR/fleet.yaml says all; a node with fewer accelerators than its type usually has is a type of
-// its own, in DIR/catalog/nodes.yaml.
+// DIR/fleet.yaml describes the fleet; a node with fewer accelerators than its type usually has gets
+// its own type, in DIR/catalog/nodes.yaml.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// What was asked for; the rest has defaults.
+/// The options that were given; the rest has defaults.
 struct LocalFleetOptions {
   std::optional<int> nodes;
   std::optional<int> accelerators;  ///< of a node
@@ -30,13 +30,12 @@ struct LocalNode {
 };
 
 /// Writes the files, and makes the directory, unless a fleet is there; nodes are named node-0 and
-/// so on. Errors (kInput): numbers below 1, more than the type's usual node has, an unknown type,
-/// a fleet there
-/// that is another one.
+/// so on. Errors (kInput): numbers below 1, more than the type's usual node has, an unknown type, a
+/// different fleet that is there.
 [[nodiscard]] Status write_local_fleet(Storage& storage, const std::string& directory,
                                        const LocalFleetOptions& options);
 
-/// The nodes of the fleet there, in its order. Errors: of the files.
+/// Returns the nodes of the fleet there, in its order. Errors: those of the files.
 [[nodiscard]] Result<std::vector<LocalNode>> read_local_fleet(const std::string& directory);
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
-// apps/orrery/local_plan.hpp - a training spec and a machine's calibration, read together, and what
-// they say of a step.
+// apps/orrery/local_plan.hpp - a training spec and a machine's calibration, read together, and the
+// steps that they predict.
 //
-// Made by `orrery predict`, `submit` and `report` for one call; immutable then.
+// Made by `orrery predict`, `submit` and `report` for one call; immutable afterwards.
 #pragma once
 
 #include <limits>
@@ -26,17 +26,17 @@ struct LocalPlan {
   TrainingSpec spec;
   CalibratedMachine machine;
   LocalStepModel model;
-  std::string doubt;  ///< why it may not hold here; "": nothing
+  std::string doubt;  ///< why the prediction may not hold here; "": no doubt
 };
 
-/// The spec as it follows a plan, where one is given. Errors: files that cannot be read, a
+/// Reads the spec, adapted to a plan where one is given. Errors: files that cannot be read, a
 /// calibration in another precision than the training's.
 [[nodiscard]] Result<LocalPlan> read_local_plan(
     const CommandOptions& options, const LocalPlanFiles& files,
     const std::optional<ParallelPlan>& followed = std::nullopt);
 
-/// The step of so many ranks, laid out as the spec is. Errors: ranks that are no whole replicas,
-/// more of them than shards, or more than were measured.
+/// Predicts the step of so many ranks, with the spec's layout. Errors: ranks that are not whole
+/// replicas, more replicas than shards, or more ranks than were measured.
 [[nodiscard]] Result<LocalStep> predict_step(const LocalPlan& plan, std::uint32_t ranks);
 
 /// A way to train with so many ranks, and what the rank that needs the most memory needs.
@@ -45,27 +45,28 @@ struct PlannedStep {
   RankMemory memory;
 };
 
-/// Of all ranks that take part.
+/// The number of ranks that take part.
 struct RankRange {
   std::uint32_t least = 1;
   std::uint32_t most = std::numeric_limits<std::uint32_t>::max();
 };
 
-/// Every layout that the trainer can run, with what the spec leaves open, on a number of ranks in
-/// the range that shards and calibration allow and whose ranks together fit the memory of this
-/// machine: fastest first, then the one with fewer ranks, then the one that cuts less. Errors:
-/// there is none.
+/// Returns every layout that the trainer can run within the spec, on a number of ranks in the range
+/// that shards and calibration allow and whose ranks together fit the memory of this machine:
+/// fastest first, then the one with fewer ranks, then the one that cuts less. Errors: there is
+/// none.
 [[nodiscard]] Result<std::vector<PlannedStep>> plan_local_steps(const LocalPlan& plan,
                                                                 const RankRange& ranks);
 
-/// The one to take: of those that are no slower than the fastest by more than the model can tell
-/// (15 %), one whose ranks have all of the state, so that others go on at once when one is lost;
-/// then the one with most replicas; then the fastest. Precondition: as of plan_local_steps().
+/// Returns the preferred step: among those no slower than the fastest by more than the model's
+/// error (15 %), one whose ranks have all of the state, so that the others go on at once when one
+/// is lost; then the one with most replicas; then the fastest. Precondition: as of
+/// plan_local_steps().
 [[nodiscard]] const PlannedStep& best_of(const std::vector<PlannedStep>& steps);
 
-/// What a planned step is as the plan of a job.
+/// Returns a planned step's layout as the plan of a job.
 [[nodiscard]] ParallelPlan parallel_plan(const LocalLayout& layout);
-/// A table, a line a step.
+/// Returns a table, one line per step.
 [[nodiscard]] std::string local_plan_text(const LocalPlan& plan,
                                           const std::vector<PlannedStep>& steps);
 

@@ -1,8 +1,8 @@
 // apps/orrery/local_process.hpp - processes of a local cluster: started so that they outlive this
 // one, found again by number and start, ended for good.
 //
-// A number alone may have become somebody else's; with the time of its start, counted from the boot
-// of the machine, it names one process. Linux. One thread.
+// A number alone may have been reused; with the time of its start, counted from the boot of the
+// machine, it names one process. Linux. One thread.
 #pragma once
 
 #include <sys/types.h>
@@ -25,18 +25,17 @@ struct ProcessIdentity {
   friend bool operator==(const ProcessIdentity&, const ProcessIdentity&) = default;
 };
 
-/// Who has this number now; none where nobody has it, or only a zombie.
+/// Returns the process with this number now; none where there is none, or only a zombie.
 [[nodiscard]] ProcessIdentity identity_of(std::int64_t pid);
 
-/// Holds on to a process that may be anybody's child; the number cannot be given to another one
-/// under it.
+/// A handle of a process that need not be a child; while it is held the number is not reused.
 class ProcessHandle {
  public:
-  /// Of a process that has ended it is not valid.
+  /// The handle of a process that has ended is not valid.
   explicit ProcessHandle(const ProcessIdentity& process);
 
   [[nodiscard]] bool alive() const { return !ended_within(Duration()); }
-  /// Waits so long for its end.
+  /// Waits up to `patience` for its end.
   [[nodiscard]] bool ended_within(Duration patience) const;
   void signal(int number) const;
 
@@ -50,17 +49,17 @@ struct LocalProcessStart {
   std::string log;  ///< file that its output is appended to
 };
 
-/// Starts it in a session of its own, with nothing on standard input. Errors: no such program, a
-/// log that cannot be written.
+/// Starts the program in a session of its own, with empty standard input. Errors: no such program,
+/// a log that cannot be written.
 [[nodiscard]] Result<ProcessIdentity> start_process(const LocalProcessStart& start);
 
-/// The directory of the running program: the others of the release lie beside it.
+/// Returns the directory of the running program: the release's other programs are beside it.
 [[nodiscard]] std::string program_directory();
 
-/// What names this boot of the machine.
+/// Returns a name of this boot of the machine.
 [[nodiscard]] std::string machine_boot();
 
-/// Who holds the lock on a file (flock); none: it is free.
+/// Returns the process that holds the lock on a file (flock); none: it is free.
 [[nodiscard]] ProcessIdentity lock_holder(const std::string& path);
 
 }  // namespace orrery

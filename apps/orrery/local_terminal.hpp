@@ -25,11 +25,11 @@ class NotedSignals {
   NotedSignals& operator=(const NotedSignals&) = delete;
   ~NotedSignals();
 
-  /// Readable when a signal has come since next() was called.
+  /// Readable when a signal has come since the last next().
   [[nodiscard]] int descriptor() const { return reading_.get(); }
-  /// The signal that wants the program to end; 0: none has come.
+  /// Returns the signal that asks the program to end; 0: none has come.
   [[nodiscard]] int ending() const;
-  /// Whether the terminal has got another size since this was called last.
+  /// Whether the size of the terminal has changed since the last call.
   [[nodiscard]] bool resized();
 
  private:
@@ -42,7 +42,7 @@ class NotedSignals {
 /// Puts the terminal into raw mode: each key is read as it is typed, and none is echoed.
 class RawTerminal {
  public:
-  /// Errors (kInput): standard input or output is no terminal.
+  /// Errors (kInput): standard input or output is not a terminal.
   [[nodiscard]] static Result<RawTerminal> open();
   RawTerminal(RawTerminal&& other) noexcept;
   RawTerminal& operator=(RawTerminal&&) = delete;

@@ -190,7 +190,7 @@ std::string facts_of(const std::string& fields) {
   std::string text;
   if (!event.is_object()) return text;
   for (const auto& [key, part] : event.items()) {
-    // Of who is to blame, why.
+    // A blame is shown by its evidence.
     const bool blame = key == "blame" && part.is_object();
     const Json& value = blame && part.contains("evidence") ? part["evidence"] : part;
     if (key == "at" || key == "event" || value.is_structured()) continue;

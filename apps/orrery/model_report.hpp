@@ -9,11 +9,11 @@ namespace orrery {
 
 [[nodiscard]] Status list_models(const ModelCatalog& models, OutputFormat output);
 
-/// A catalog model by name or alias; false when there is none.
+/// Shows a catalog model by name or alias; returns false when there is none.
 [[nodiscard]] bool show_model(const ModelCatalog& models, const std::string& name,
                               OutputFormat output);
 
-/// A model described by a config.json.
+/// Shows a model described by a config.json.
 [[nodiscard]] Status show_model_file(const ModelCatalog& models, const std::string& path,
                                      OutputFormat output);
 

@@ -29,7 +29,7 @@ struct NodeAsked {
   bool yes = false;
 };
 
-/// Each once, in the order given.
+/// Returns each name once, in the order given.
 std::vector<std::string> names_of(const NodeAsked& asked) {
   std::vector<std::string> names;
   for (const std::string& name : asked.names) {

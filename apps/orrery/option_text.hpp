@@ -22,7 +22,7 @@ namespace orrery {
   return input_error({}, fmt::format("--{}: {}", option, what));
 }
 
-/// Pieces between commas.
+/// Splits a list at commas.
 [[nodiscard]] inline std::vector<std::string> pieces(const std::string& list) {
   std::vector<std::string> found;
   for (std::size_t begin = 0; begin <= list.size();) {
@@ -33,7 +33,7 @@ namespace orrery {
   return found;
 }
 
-/// One of the words of an enumeration.
+/// Reads one of the words of an enumeration.
 template <WordedEnum T>
 [[nodiscard]] Result<T> word_option(std::string_view option, std::string_view text) {
   std::vector<std::string_view> words;
@@ -47,8 +47,8 @@ template <WordedEnum T>
                fmt::format("\"{}\" is none of {}{}", text, list, did_you_mean(text, words)));
 }
 
-/// A quantity with its unit. A bare number is one of dollars or tokens: of nothing else is it clear
-/// what it counts.
+/// Reads a quantity with its unit. Only dollars and tokens may be bare numbers: for others the unit
+/// would not be clear.
 template <class Q>
 [[nodiscard]] Result<Q> quantity_option(std::string_view option, const std::string& text) {
   constexpr bool kCounted = std::is_same_v<Q, Dollars> || std::is_same_v<Q, Tokens>;

@@ -7,8 +7,8 @@
 
 namespace orrery {
 
-/// A regular file is replaced as a whole, by way of a file beside it, so that nobody ever sees half
-/// a picture; a link is followed; anything else (a pipe, a device) is written to as it is.
+/// A regular file is replaced as a whole, by way of a file beside it, so that no reader ever sees
+/// half a picture; a link is followed; anything else (a pipe, a device) is written to as it is.
 [[nodiscard]] Status write_output_file(const std::string& path, const std::string& text);
 
 }  // namespace orrery

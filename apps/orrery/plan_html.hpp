@@ -1,4 +1,4 @@
-// apps/orrery/plan_html.hpp - plans as one page that needs nothing else: no script, no other file.
+// apps/orrery/plan_html.hpp - plans as one self-contained page: no script, no other file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// A table of the plans, and each step as a bar of its terms, all bars to one scale.
+/// Writes a table of the plans, and each step as a bar of its terms, all bars to one scale.
 [[nodiscard]] std::string answer_html(const PlanAnswer& answer, const PlanRequest& request);
 
 }  // namespace orrery

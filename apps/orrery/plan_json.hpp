@@ -10,7 +10,8 @@ namespace orrery {
 /// Seconds by term; the terms sum to the step.
 [[nodiscard]] Json breakdown_json(const Breakdown& terms);
 
-/// One plan with its figures; dollars, joules and what follows from them null where not published.
+/// Returns one plan with its figures; dollars, joules and figures derived from them are null where
+/// not published.
 [[nodiscard]] Json offer_json(const PlanOffer& offer, const MachineChoice& machine,
                               const RunLength& run);
 

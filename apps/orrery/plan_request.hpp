@@ -1,4 +1,4 @@
-// apps/orrery/plan_request.hpp - what the verbs `plan` and `compare` were asked, as a question to
+// apps/orrery/plan_request.hpp - the options of the verbs `plan` and `compare`, as a question to
 // the planner.
 #pragma once
 
@@ -30,7 +30,7 @@ struct PlanOptions {
   std::string samples;
   std::string release;
   std::string layout;
-  std::string runtime;  ///< file of what the training program can do
+  std::string runtime;  ///< file of the training program's capabilities
   std::string price;
   std::optional<double> utilisation;  ///< of an owned machine's life
   std::string region;
@@ -42,7 +42,7 @@ struct PlanOptions {
   SpecFiles files;
 };
 
-/// What decides a plan, under the names of the command line.
+/// The options that decide a plan, under the names of the command line.
 template <class Visitor, SameStruct<PlanOptions> Self>
 void describe(Visitor& visitor, Self& o) {
   visitor.required("model", o.model);
@@ -68,7 +68,7 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("input_rate", o.input_rate);
 }
 
-/// The catalog, the constants and the model a question is about, at addresses that stay.
+/// The catalog, the constants and the model of a question, at stable addresses.
 struct QuestionFacts {
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<Calibration> calibration;
@@ -79,10 +79,10 @@ struct QuestionFacts {
 [[nodiscard]] Result<QuestionFacts> load_facts(const CommandOptions& options,
                                                const std::string& model);
 
-/// Price, region, storage and power cap as the options have them.
+/// Reads price, region, storage and power cap from the options.
 [[nodiscard]] Result<EconomicsOptions> economics_option(const PlanOptions& plan);
 
-/// A question and everything it points to.
+/// A question and all objects that it points to.
 struct PlanRequest {
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<Calibration> calibration;

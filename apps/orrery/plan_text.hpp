@@ -10,19 +10,19 @@
 
 namespace orrery {
 
-/// What a term of the step is time spent on.
+/// Returns what a term of the step spends time on.
 [[nodiscard]] std::string_view meaning_of(Term term);
 
-/// "llama-3.1-8b, 512 sequences of 8,192 tokens, bf16".
+/// Returns "llama-3.1-8b, 512 sequences of 8,192 tokens, bf16".
 [[nodiscard]] std::string job_text(const PlanQuestion& question);
 
-/// Seconds with a unit that suits them.
+/// Returns seconds in a suitable unit.
 [[nodiscard]] std::string duration_text(double seconds);
 
-/// Tokens or samples a second: whole numbers from 100 on.
+/// Returns tokens or samples a second: whole numbers from 100 on.
 [[nodiscard]] std::string rate_number(double rate);
 
-/// "1.3 s longer: pipeline_bubble +0.9 s, tensor_parallel +0.6 s, matmul -0.2 s".
+/// Returns "1.3 s longer: pipeline_bubble +0.9 s, tensor_parallel +0.6 s, matmul -0.2 s".
 [[nodiscard]] std::string loss_text(const PlanOffer& winner, const PlanOffer& loser);
 
 [[nodiscard]] std::string answer_text(const PlanAnswer& answer, const PlanRequest& request);

@@ -1,5 +1,5 @@
-// apps/orrery/planned_job.hpp - a job that runs orrery-train, with the layout that is the fastest
-// on machines like this one.
+// apps/orrery/planned_job.hpp - a job that runs orrery-train, with the fastest layout on machines
+// like this one.
 //
 // Made by `orrery submit --calibration` for one call.
 #pragma once
@@ -16,13 +16,13 @@ struct JobFile {
 };
 
 struct PlannedJob {
-  std::string text;  ///< of the job, its role's layout stated
+  std::string text;  ///< of the job, with its role's layout
   std::string why;   ///< the layouts that were compared, for people
 };
 
-/// For the most ranks that the role may have. What the training's spec states stays as it is.
-/// Errors: a job that is not one role of orrery-train with a spec and a number of accelerators; a
-/// layout that is stated already; none that can run and fits.
+/// Plans for the most ranks that the role may have. Values that the training's spec states stay as
+/// they are. Errors: a job that is not one role of orrery-train with a spec and a number of
+/// accelerators; a layout that is stated already; no layout that can run and fits.
 [[nodiscard]] Result<PlannedJob> plan_job(const CommandOptions& options, const JobFile& job,
                                           const std::string& calibration);
 

@@ -21,9 +21,9 @@ struct RemoteCommand {
   std::string terminal_type;  ///< its TERM
 };
 
-/// Runs it until it has ended or a signal ends this program, and returns its exit status; of an
-/// ending signal 128 and its number. Errors: those of the controller, with its words; a terminal is
-/// wanted and there is none.
+/// Runs the command until it has ended or a signal ends this program, and returns its exit status;
+/// for an ending signal 128 and its number. Errors: those of the controller, in its words; a
+/// terminal is wanted and there is none.
 [[nodiscard]] Result<int> run_remote(LiveSession& session, const RemoteCommand& asked,
                                      NotedSignals& signals);
 

@@ -14,7 +14,7 @@ constexpr std::size_t kJournalBytesMax = std::size_t{4} << 30;
 /// How a record may end.
 enum class RecordEnd : std::uint8_t {
   kWhole,     ///< with the last event
-  kMayBeCut,  ///< anywhere: whoever wrote it may have been killed
+  kMayBeCut,  ///< anywhere: its writer may have been killed
 };
 
 tl::unexpected<Error> events_end(const JournalReader<TimedEvent>& written, Instant at) {

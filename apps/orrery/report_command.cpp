@@ -51,7 +51,7 @@ Result<DeliberateKill> read_kill(const std::string& path) {
   }
 }
 
-/// Of the number of ranks that did most steps.
+/// Predicts the step for the number of ranks that did most steps.
 Result<PredictedStep> read_prediction(const CommandOptions& options, const LocalPlanFiles& files,
                                       const TrainingLog& run) {
   LocalPlanFiles of_the_run = files;

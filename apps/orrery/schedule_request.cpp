@@ -135,7 +135,7 @@ Status ScheduleRequest::add_job(const std::string& file, const ScheduleOptions& 
     for (const AfterSpec& after : spec->after) held.after.push_back(after.job);
     return {};
   }
-  // Without a file of tenants everybody is the same one.
+  // Without a file of tenants all jobs are of the one tenant.
   if (tenants_->size() == 2 && tenants_->find("default")) spec->tenant = "default";
   Result<JobRequest> job = resolve_job(*spec, {.fleet = *pristine_,
                                                .models = models_,

@@ -1,5 +1,5 @@
-// apps/orrery/schedule_request.hpp - a fleet, its tenants and a queue of jobs, as files: everything
-// the verb `schedule` asks the scheduler about.
+// apps/orrery/schedule_request.hpp - a fleet, its tenants and a queue of jobs, as files: the input
+// of the verb `schedule`.
 #pragma once
 
 #include <deque>
@@ -36,13 +36,13 @@ struct RefusedJob {
   std::string why;
 };
 
-/// A job that waits for others to end, which none has when everything begins.
+/// A job that waits for other jobs to end: at the start none has ended.
 struct HeldJob {
   std::string name;
   std::vector<std::string> after;  ///< names
 };
 
-/// What was asked, at addresses that stay.
+/// The loaded input, at stable addresses.
 class ScheduleRequest {
  public:
   /// Empty; load() fills it.
@@ -51,21 +51,21 @@ class ScheduleRequest {
   [[nodiscard]] static Result<std::unique_ptr<ScheduleRequest>> load(const CommandOptions& options,
                                                                      const ScheduleOptions& asked);
 
-  /// Everything waits at one instant; plans that are missing are made, and it is decided again.
+  /// Decides with all jobs waiting at one instant; makes missing plans, and decides again.
   [[nodiscard]] PassResult decide();
 
-  /// A note for each job that has a deadline or a budget, before it is carried out: whether they
-  /// can be kept.
+  /// A note for each job that has a deadline or a budget, before the decision is carried out:
+  /// whether these can be kept.
   struct Bound {
     std::string name;
     Admission admission;
   };
   [[nodiscard]] std::vector<Bound> bounds() const;
 
-  /// What was decided to start runs from now on.
+  /// Starts the decided jobs: they run from now on.
   void carry_out(const PassResult& result);
 
-  /// As it is now.
+  /// Returns the present situation.
   [[nodiscard]] Situation situation() const;
   [[nodiscard]] const Policy& policy() const { return policy_; }
   [[nodiscard]] const Topology& topology() const { return pristine_->topology(); }
@@ -75,9 +75,9 @@ class ScheduleRequest {
   [[nodiscard]] const std::deque<JobRequest>& jobs() const { return jobs_; }
   [[nodiscard]] const std::vector<RefusedJob>& refused() const { return refused_; }
   [[nodiscard]] const std::vector<HeldJob>& held() const { return held_; }
-  /// Names of the jobs that a pass did not look at, for one before them stops the queue.
+  /// Names the jobs that a pass did not consider, because a job before them stops the queue.
   [[nodiscard]] std::vector<std::string> not_reached(const PassResult& result) const;
-  /// The energy that a job draws from its start until it is done.
+  /// Returns the energy that a job draws from its start until it is done.
   [[nodiscard]] ExpectedEnergy energy_of_start(const StartJob& start) const;
 
  private:

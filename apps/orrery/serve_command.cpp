@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-/// Of training alone.
+/// Options of training plans alone.
 constexpr std::array<const char*, 14> kNotServed = {
     "--seq",        "--global-batch", "--task",    "--attention",  "--budget",
     "--tokens",     "--layout",       "--runtime", "--storage",    "--exhaustive",

@@ -15,8 +15,8 @@ struct ServeChoice {
   ServeOptions options;
 };
 
-/// Adds --serve and what goes with it, and sets what does not go with it apart. Precondition: the
-/// other options of `verb` are there.
+/// Adds --serve and its options, and makes it exclude the options of training alone. Precondition:
+/// the other options of `verb` are defined.
 void add_serve_options(CLI::App& verb, ServeChoice& serve);
 
 [[nodiscard]] Status run_serve(const CommandOptions& options, const ServeCall& call);

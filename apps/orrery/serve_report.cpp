@@ -20,7 +20,7 @@ Json number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? Json(*value) : Json(nullptr);
 }
 
-/// An offered rate is served as long as the instances can; more than it nobody gets.
+/// An offered rate is the throughput as far as the instances can serve it.
 ServingInterval throughput_of(const ServingQuestion& question, const ServingOffer& offer) {
   if (!question.rate) return offer.throughput;
   const double reach = offer.requests_max * offer.throughput.low / offer.prediction.requests;

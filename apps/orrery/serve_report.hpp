@@ -7,11 +7,11 @@
 
 namespace orrery {
 
-/// {plans, by_accelerator, best_by, assumptions, refused, terms, layouts}; figures that nobody
-/// published are null.
+/// {plans, by_accelerator, best_by, assumptions, refused, terms, layouts}; unpublished figures are
+/// null.
 [[nodiscard]] Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& request);
 
-/// A table, and the best plan explained.
+/// Returns a table, and an explanation of the best plan.
 [[nodiscard]] std::string serving_answer_text(const ServingAnswer& answer,
                                               const ServeRequest& request);
 

@@ -1,4 +1,4 @@
-// apps/orrery/serve_request.hpp - what `plan --serve` was asked, as a question to the planner.
+// apps/orrery/serve_request.hpp - the options of `plan --serve`, as a question to the planner.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ struct ServeOptions {
   std::string objective;
 };
 
-/// A question and everything it points to.
+/// A question and all objects that it points to.
 struct ServeRequest {
   std::unique_ptr<Catalog> catalog;
   std::unique_ptr<Calibration> calibration;
@@ -36,7 +36,8 @@ struct ServeRequest {
   [[nodiscard]] PlannerFacts facts() const { return {*catalog, *calibration}; }
 };
 
-/// What was typed: `plan` holds the model, the machines, the prices and how many plans to list.
+/// The options as typed: `plan` holds the model, the machines, the prices and how many plans to
+/// list.
 struct ServeCall {
   const PlanOptions& plan;
   const ServeOptions& serve;

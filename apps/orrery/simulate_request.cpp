@@ -83,7 +83,8 @@ std::string price_of_accelerators(const SimulateOptions& asked) {
   return std::string(word_of(asked.prices.empty() ? PriceBasis::kOnDemand : PriceBasis::kOwned));
 }
 
-/// By the words of `plan --price` that say who pays for the electricity.
+/// Reads the ownership from the words of `plan --price`, which also decide the payer of
+/// electricity.
 Result<NodeOwnership> SimulateRequest::ownership_asked_for(const SimulateOptions& asked) {
   const std::string price = price_of_accelerators(asked);
   const bool owned = price == word_of(PriceBasis::kOwned);
@@ -284,7 +285,7 @@ Status SimulateRequest::load_throughputs(const SimulateOptions& asked, const std
   return {};
 }
 
-// A file goes by the name it gives, where that is nobody else's: built-in policies keep theirs.
+// A file has the name that it gives, unless that is taken: built-in policies keep theirs.
 Status SimulateRequest::load_policies(const SimulateOptions& asked) {
   const auto taken = [&](const std::string& name) {
     return policy_named(name).has_value() ||

@@ -1,5 +1,5 @@
-// apps/orrery/simulate_request.hpp - what the verb `simulate` was asked, as files and options:
-// a fleet, a trace, policies, failures, series.
+// apps/orrery/simulate_request.hpp - the input of the verb `simulate`, as files and options: a
+// fleet, a trace, policies, failures, series.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct SimulateOptions {
   std::string accelerators;
   std::string price;  ///< how the machines of `accelerators` are paid
   std::string trace;
-  std::string generate;    ///< style of a trace made up instead of read
+  std::string generate;    ///< style of a generated trace
   std::uint32_t jobs = 0;  ///< of it; 0: as many as `span` has
   std::string span;
   double load = 0.8;  ///< accelerator-seconds it asks for over those there are
@@ -33,19 +33,19 @@ struct SimulateOptions {
   std::string to;
   std::string tenants;
   std::string policies = "hardware-aware";
-  /// The version of a built-in policy where `policies` states none: that of the record which is
-  /// replayed; 0: the newest version.
+  /// The version of a built-in policy where `policies` states none: that of the replayed record; 0:
+  /// the newest version.
   std::uint32_t policy_version = 0;
   std::string rules = "orrery";
   std::string information = "oracle";
   std::string failures = "none";
   std::string arrivals;
-  std::string events;  ///< a file of what happens at stated times
+  std::string events;  ///< a file of events at stated times
   std::string throughputs;
   std::string prices;
   std::string carbon;
   std::string until;
-  std::string measure;  ///< "FROM..TO": figures are of the jobs submitted then
+  std::string measure;  ///< "FROM..TO": figures are of the jobs submitted in this window
   std::string out;
   std::string record;
   std::string explain;
@@ -67,8 +67,8 @@ inline std::array<EnumWord<SimulateOptions::Flag>, 2> enum_words(SimulateOptions
   return {{{"false", SimulateOptions::Flag::kNo}, {"true", SimulateOptions::Flag::kYes}}};
 }
 
-/// What decides a run, under the names of the command line: the setup of a record, and of a study's
-/// cells.
+/// The options that decide a run, under the names of the command line: the setup of a record, and
+/// of a study's cells.
 template <class Visitor, SameStruct<SimulateOptions> Self>
 void describe(Visitor& visitor, Self& o) {
   visitor.optional("fleet", o.fleet);
@@ -107,20 +107,20 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("measure", o.measure);
 }
 
-/// How the machines of --accelerators are paid: as given; else on demand, or owned where prices of
-/// electricity are given. Empty: a fleet file says it.
+/// Returns how the machines of --accelerators are paid: as given; else on demand, or owned where
+/// prices of electricity are given. Empty: the fleet file decides.
 [[nodiscard]] std::string price_of_accelerators(const SimulateOptions& asked);
 
 struct NamedRun {
   std::string label;  ///< what results are called by; of one run alone
   Policy policy;
   std::string asked;  ///< the option it comes from
-  /// Of its files: letters, digits, '-' and '_' of the label, anything else as '_'. No other run of
-  /// the command has it.
+  /// Name of the run's files: letters, digits, '-' and '_' of the label, anything else as '_'.
+  /// Unique among the runs of the command.
   std::string file_name = {};
 };
 
-/// What was asked, at addresses that stay.
+/// The loaded input, at stable addresses.
 class SimulateRequest {
  public:
   SimulateRequest() = default;
@@ -134,23 +134,23 @@ class SimulateRequest {
   [[nodiscard]] const TraceJobs& jobs() const { return jobs_; }
   [[nodiscard]] const ControlFacts& cluster() const { return *cluster_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
-  /// The values taken for prices and power that were not given or published.
+  /// Returns the values assumed for prices and power that were not given or published.
   [[nodiscard]] const std::vector<std::string>& assumptions() const { return assumptions_; }
   [[nodiscard]] const ReplayRules& rules() const { return rules_; }
   [[nodiscard]] Instant begin() const { return begin_; }
   [[nodiscard]] const std::optional<MeasureWindow>& measure() const { return measure_; }
   [[nodiscard]] Information information() const { return information_; }
-  /// The trace tells when its jobs came; else it begins at zero. No trace with dates is older than
-  /// 2001.
+  /// Whether the trace has dates of submissions; else it begins at zero. No trace with dates is
+  /// older than 2001.
   [[nodiscard]] bool dated() const { return begin_ > Instant() + Duration::seconds(1'000'000'000); }
   /// The texts of fleet, tenants, policies and failures, as they were read.
   [[nodiscard]] const SpecFiles& files() const { return files_; }
 
-  /// Of one policy, for run_policy.
+  /// Returns the inputs of one policy, for run_policy.
   [[nodiscard]] PolicyRunInputs inputs(const NamedRun& run);
   /// Error: a series of electricity prices where no node is owned, so that none is paid.
   [[nodiscard]] Status check_prices(const SimulateOptions& asked) const;
-  /// The job of that name. Errors: none, with the nearest.
+  /// Returns the job of that name. Errors: there is none, with the nearest name.
   [[nodiscard]] Result<JobId> find(const std::string& name) const;
 
  private:
@@ -178,7 +178,7 @@ class SimulateRequest {
 
   SpecFiles files_;
   Catalog catalog_;
-  std::optional<Catalog> with_parts_;  ///< the same with smaller nodes
+  std::optional<Catalog> with_parts_;  ///< the catalog with smaller nodes
   Calibration calibration_;
   ModelCatalog models_;
   std::unique_ptr<ControlFacts> cluster_;

@@ -13,12 +13,12 @@ namespace orrery {
 [[nodiscard]] std::string simulate_text(const SimulateRequest& request,
                                         const SimulateOptions& asked,
                                         std::span<const PolicyRun> runs);
-/// A row a job, in the order of submission.
+/// Returns one row per job, in the order of submission.
 [[nodiscard]] std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run);
 [[nodiscard]] ReportData report_data(const SimulateRequest& request, const SimulateOptions& asked,
                                      std::span<const PolicyRun> runs);
-/// What asks for the same run: every option of the table of SimulateOptions that is not as it would
-/// be without it.
+/// Returns a command line for the same run: every option in the table of SimulateOptions that
+/// differs from its default.
 [[nodiscard]] std::string command_text(const CommandOptions& options, const SimulateOptions& asked);
 
 }  // namespace orrery

@@ -1,7 +1,7 @@
 // apps/orrery/spec_files.hpp - the files that options name: on disk, beside the file that names
-// them, or handed over as text.
+// them, or passed as text.
 //
-// Empty for the command line, where a name is a path. A study fills it. Values.
+// It is empty for the command line, where a name is a path. A study fills it. Values.
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@ struct SpecFiles {
   std::string directory;                     ///< where a relative path is looked for first
   std::map<std::string, std::string> texts;  ///< by name, in place of files
 
-  /// Where the file of that name is: in `directory` if there is such a file, else as it is named.
+  /// Returns the path of a file: in `directory` if there is such a file, else the name itself.
   [[nodiscard]] std::string path(const std::string& name) const;
   /// Errors: those of Document::load and Document::parse.
   [[nodiscard]] Result<Document> document(const std::string& name) const;
-  /// The same, and its text is handed over from then on: whoever has these files can read it again.
+  /// Reads a document and keeps its text, so that a holder of these files can read it again.
   [[nodiscard]] Result<Document> keep(const std::string& name);
 };
 

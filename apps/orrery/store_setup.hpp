@@ -1,4 +1,4 @@
-// apps/orrery/store_setup.hpp - the control setup of a log, made of the texts in its store.
+// apps/orrery/store_setup.hpp - the control setup of a log, made from the texts in its store.
 //
 // Made by a verb that brings a log's state back; what is in it refers to it, so it stays where it
 // is. One thread.
@@ -11,8 +11,8 @@
 
 namespace orrery {
 
-/// The catalog that a controller lays over the one compiled in lies beside its store; --catalog
-/// goes before it. `store`: the store's directory, or a file in the controller's.
+/// Returns options with the catalog that a controller keeps beside its store, over the built-in
+/// one; --catalog takes precedence. `store`: the store's directory, or a file in the controller's.
 [[nodiscard]] CommandOptions with_catalog_of(const CommandOptions& options,
                                              const std::string& store);
 
@@ -26,10 +26,10 @@ class StoredSetup {
   [[nodiscard]] static Result<std::unique_ptr<StoredSetup>> load(const CommandOptions& options,
                                                                  StoreReader& store);
 
-  /// Enough to apply events and to take a snapshot, where of a plan the key alone counts: each is
-  /// said to be none, and nothing is searched.
+  /// A setup for applying events and taking a snapshot, where only the key of a plan counts: each
+  /// plan is reported as absent, and nothing is searched.
   [[nodiscard]] const ControlSetup& control() const { return control_; }
-  /// As its controller has it, but for the settings of controller.yaml: to go on with.
+  /// The setup to go on with: that of the controller, but for the settings of controller.yaml.
   [[nodiscard]] LiveSetup& live() { return *live_; }
 
  private:

@@ -1,7 +1,7 @@
-// apps/orrery/study_cell.hpp - one cell of a study: exactly what `simulate` or `plan` do with these
-// options.
+// apps/orrery/study_cell.hpp - one cell of a study: exactly the work of `simulate` or `plan` with
+// these options.
 //
-// Cells share nothing that changes, so that any number of them may run at once.
+// Cells share no mutable state, so that any number of them may run at once.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// What the job is called, whose it is and what it holds. `asked` outlives the verb.
+/// Adds the options for a job's name, owner and resources. `asked` outlives the verb.
 void add_allocation_options(CLI::App& verb, SubmitOptions& asked);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// apps/orrery/submit_request.hpp - the job that `orrery submit -- CMD...` or a script made for
-// Slurm means, as the text of a spec.
+// apps/orrery/submit_request.hpp - the job of `orrery submit -- CMD...` or of a script made for
+// Slurm, as the text of a spec.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace orrery {
 
 /// The options, as typed.
 struct SubmitOptions {
-  std::string file;  ///< of a spec; empty: the job is made of the rest
-  std::string name;  ///< empty: of the program
+  std::string file;  ///< of a spec; empty: the other options describe the job
+  std::string name;  ///< empty: that of the program
   std::uint32_t accelerators = 1;
   std::vector<std::string> types;  ///< empty: any
   std::string tenant = "default";
@@ -29,8 +29,8 @@ struct SubmitOptions {
   std::string per = "accelerator";
   std::string directory;       ///< empty: the current one
   std::optional<double> cpus;  ///< cores for each accelerator
-  std::string memory;          ///< likewise; empty: it does not say
-  std::string output;          ///< files for what it writes, as of LaunchSpec
+  std::string memory;          ///< memory for each accelerator; empty: not given
+  std::string output;          ///< files for its output, as in LaunchSpec
   std::string error;
   std::optional<std::uint32_t> restarts;
   std::vector<std::string> after;
@@ -38,7 +38,7 @@ struct SubmitOptions {
   bool wait = false;
   bool dry_run = false;
   std::string calibration;             ///< to plan a training by; empty: as the job says
-  bool lenient = false;                ///< with what is not known of a script
+  bool lenient = false;                ///< whether unknown lines of a script are accepted
   std::vector<std::string> arguments;  ///< of a script
 };
 
@@ -46,13 +46,13 @@ struct SubmitOptions {
 /// option.
 [[nodiscard]] Status take_bounds(const std::string& by, const std::string& under, JobSpec& spec);
 
-/// A Batch job of one role. Errors (kInput) name the option; what else is wrong with the job is
-/// said as of a file.
+/// Returns a Batch job of one role. Errors (kInput) name the option; other errors of the job are
+/// reported as of a file.
 [[nodiscard]] Result<std::string> command_job_spec(const SubmitOptions& options,
                                                    const std::vector<std::string>& command);
 
-/// The text of a spec's file, as it is where no option says anything else, or with what the options
-/// say. Errors: those of the file, with its lines, and of the options.
+/// Returns the text of a spec's file, unchanged where no option overrides it, or with the options'
+/// values. Errors: those of the file, with its lines, and of the options.
 [[nodiscard]] Result<std::string> overruled_job_spec(const SubmitOptions& options,
                                                      std::string text);
 
@@ -62,11 +62,11 @@ struct SubmitOptions {
 
 struct ScriptSpec {
   std::string text;
-  std::vector<std::string> notes;  ///< what of the script has no effect
+  std::vector<std::string> notes;  ///< lines of the script that have no effect
 };
 
-/// What the options say wins over the script's lines. Errors: those of read_sbatch_script(), of the
-/// options, and what else is wrong with the job.
+/// Makes a spec of a script; options override the script's lines. Errors: those of
+/// read_sbatch_script(), of the options, and of the job.
 [[nodiscard]] Result<ScriptSpec> script_job_spec(const SubmitOptions& options,
                                                  std::string_view script);
 

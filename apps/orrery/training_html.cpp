@@ -48,7 +48,7 @@ std::string rank_plot(const TrainingLog& log) {
   return plot_html(LinePlot{.x = {"step"}, .y = {"ranks"}, .lines = {std::move(ranks)}});
 }
 
-/// Of the time from the first step to the end, as the leading rank saw it.
+/// Plots the time from the first step to the end, as the leading rank measured it.
 std::string time_plot(const TrainingLog& log) {
   if (log.generations.empty() || !log.ended_at) return plot_html(LinePlot{});
   const double whole = *log.ended_at - log.generations.front().at;

@@ -1,5 +1,5 @@
-// apps/orrery/training_html.hpp - a training as a page: loss, step times, who took part, and where
-// the time went.
+// apps/orrery/training_html.hpp - a training as a page: loss, step times, ranks, and where the time
+// went.
 //
 // Values in, text out.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// What was done to a run on purpose.
+/// A deliberate kill of ranks in a run.
 struct DeliberateKill {
   std::vector<std::int64_t> pids;
   std::uint64_t step = 0;
@@ -19,7 +19,7 @@ struct DeliberateKill {
   std::string node;
 };
 
-/// What the cost model says of the steps of so many ranks.
+/// The cost model's prediction for the steps of so many ranks.
 struct PredictedStep {
   std::uint32_t ranks = 0;
   double seconds = 0;
@@ -33,11 +33,12 @@ struct TrainingStory {
   std::vector<std::pair<std::string, std::string>> bill;  ///< what, how much
   std::optional<PredictedStep> predicted;
 
-  /// From the kill to when a peer missed it.
+  /// Returns the time from the kill until a peer missed the killed rank.
   [[nodiscard]] std::optional<double> detect_s() const;
   /// Whether both runs came to an end, and to the same one.
   [[nodiscard]] bool ended_equal() const;
-  /// The predicted step over the mean of those measured, less 1: 0.1 is a tenth too long.
+  /// Returns the predicted step over the mean of the measured ones, less 1: 0.1 is a tenth too
+  /// long.
   [[nodiscard]] std::optional<double> prediction_error() const;
 };
 

@@ -1,4 +1,4 @@
-// apps/orrery/training_log.hpp - what orrery-train left of a training: loss.csv and events.jsonl.
+// apps/orrery/training_log.hpp - the files that orrery-train writes: loss.csv and events.jsonl.
 //
 // Values, read once. Invariant: steps ascend.
 #pragma once
@@ -22,14 +22,14 @@ struct TrainedStep {
   std::uint32_t generation = 0;
 };
 
-/// A list of members, from when on.
+/// A list of members, and since when it holds.
 struct TrainedGeneration {
   std::uint32_t attempt = 0;
   std::uint32_t generation = 0;
   std::uint32_t ranks = 0;
   std::uint64_t step = 0;
   double at = 0;                  ///< seconds since 1970
-  std::optional<double> lost_at;  ///< a peer was missed then
+  std::optional<double> lost_at;  ///< when a peer was missed
 };
 
 struct TrainingLog {
@@ -44,12 +44,12 @@ struct TrainingLog {
 
   std::optional<ParallelPlan> layout;  ///< but for the number of replicas
 
-  /// With the replicas of usual_ranks(); "": it is not said.
+  /// Returns the layout with the replicas of usual_ranks(); "": it is not known.
   [[nodiscard]] std::string layout_text() const;
   [[nodiscard]] double median_step_s() const;
-  /// The number of ranks that did most steps; 0: no steps.
+  /// Returns the number of ranks that did most steps; 0: no steps.
   [[nodiscard]] std::uint32_t usual_ranks() const;
-  /// Of the steps of so many ranks; 0: there is none.
+  /// Returns the mean of the steps with so many ranks; 0: there is none.
   [[nodiscard]] double mean_step_s(std::uint32_t ranks) const;
 };
 

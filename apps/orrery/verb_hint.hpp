@@ -1,4 +1,4 @@
-// apps/orrery/verb_hint.hpp - what to say of a word that is no verb of the command line.
+// apps/orrery/verb_hint.hpp - the message for a word that is no verb of the command line.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-/// "no verb "squeue"; Orrery's is `orrery jobs`", where the first word of the arguments that is
-/// neither an option nor the value of one is no verb; otherwise nothing.
+/// Returns "no verb "squeue"; Orrery's is `orrery jobs`" where the first word of the arguments that
+/// is neither an option nor its value is not a verb; otherwise none.
 [[nodiscard]] std::optional<std::string> unknown_verb(const CLI::App& app,
                                                       const std::vector<std::string>& arguments);
 

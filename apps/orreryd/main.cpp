@@ -7,7 +7,7 @@
 //   DIR/catalog      facts laid over those compiled in, where it is there
 //   DIR/store        the log
 //   DIR/tls          the cluster's authority, made at the first start (api/certificates.hpp)
-//   DIR/tokens       who may do what; made with DIR/token at the first start
+//   DIR/tokens       users and their rights; made with DIR/token at the first start
 //   DIR/joins        tokens by which agents join (api/join_book.hpp)
 //   DIR/audit.log    every change that was asked for (api/audit_log.hpp)
 //   DIR/cluster.json where it serves, written once it does
@@ -81,7 +81,7 @@ class Daemon {
       : real_(real), env_(real.env()), options_(std::move(options)), log_(sink_) {}
 
   [[nodiscard]] Status begin();
-  /// Exit status.
+  /// Returns the exit status.
   [[nodiscard]] int run();
 
  private:
@@ -90,12 +90,13 @@ class Daemon {
   [[nodiscard]] Result<ControllerSettings> settings();
   [[nodiscard]] Result<std::string> text(const std::string& name);
   [[nodiscard]] Status watch();
-  /// Of one of the files that the log keeps: `now` is what holds, `command` what changes it.
+  /// Takes over one of the files that the log keeps: `now` is its applied text, `command` changes
+  /// it.
   template <class Command>
   void take_over(const std::string& file, const std::string& now);
   void take_over_files();
   void compare_fleet();
-  /// Reports by line what of a file is not as it was applied last.
+  /// Reports the lines of a file that differ from its last applied text.
   void report_changes(const std::string& file, const std::vector<LineChange>& changes);
   void report_settings();
   void reload();
@@ -149,7 +150,7 @@ Status Daemon::load_facts() {
   return {};
 }
 
-/// Empty: there is no such file.
+/// Returns an empty text where there is no such file.
 Result<std::string> Daemon::text(const std::string& name) {
   StorageResult<std::string> bytes =
       env_.storage.read_file(options_.directory + "/" + name, kTextMax);
@@ -235,7 +236,7 @@ void Daemon::report_changes(const std::string& file, const std::vector<LineChang
   }
 }
 
-/// The log does not keep controller.yaml, so that a copy of what was applied last lies beside it.
+/// The log does not keep controller.yaml, so a copy of its last applied text lies beside it.
 void Daemon::report_settings() {
   const Result<std::string> yaml = text("controller.yaml");
   if (!yaml) return;
@@ -245,7 +246,7 @@ void Daemon::report_settings() {
   report_changes("controller.yaml", changes_since_applied(env_.storage, path, *yaml));
 }
 
-/// The fleet of a log stays as it was begun, so that a file which differs is told.
+/// The fleet of a log stays as it was begun, so a file that differs is reported.
 void Daemon::compare_fleet() {
   const Result<std::string> yaml = text("fleet.yaml");
   if (!yaml || *yaml == controller_->begun_with().fleet) return;
@@ -277,11 +278,11 @@ void Daemon::reload() {
   take_over_files();
 }
 
-/// Where they are not named, those it had before, so that agents find it again.
+/// Returns the addresses; unnamed ones stay as before, so that agents find the controller again.
 ClusterFile Daemon::addresses() {
   ClusterFile cluster;
   if (const Result<std::string> before = text("cluster.json"); before && !before->empty()) {
-    // One that cannot be read is written anew.
+    // An unreadable file is written anew.
     cluster = read_cluster_file(*before, "cluster.json").value_or(ClusterFile());
     if (!cluster.listen.empty()) cluster.address = cluster.listen;
     if (!cluster.http_listen.empty()) cluster.http = cluster.http_listen;
@@ -293,8 +294,7 @@ ClusterFile Daemon::addresses() {
   return cluster;
 }
 
-/// Writes a file that is not so already: on a disk that is full a controller comes back all the
-/// same.
+/// Writes a file unless it has that content already: a controller thus starts on a full disk, too.
 Status Daemon::keep(const std::string& name, const std::string& bytes) {
   if (const Result<std::string> there = text(name); there && *there == bytes) return {};
   StorageStatus put = env_.storage.write_file(options_.directory + "/" + name, bytes);
@@ -376,7 +376,7 @@ Status Daemon::begin() {
   return serving;
 }
 
-/// A certificate for where it listens; where that is everywhere, for the machine's name.
+/// Issues a certificate for the addresses; for the machine's name where it listens everywhere.
 Status Daemon::certify(const ClusterFile& addresses) {
   Result<TlsIdentity> authority = open_authority(env_, options_.directory);
   if (!authority) return forward_error(authority);

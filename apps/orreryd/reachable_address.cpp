@@ -15,7 +15,7 @@
 namespace orrery {
 namespace {
 
-/// The text of an address that is neither of this machine alone nor of one link; empty: it is.
+/// Returns the text of an address; empty where it is of this machine alone or of one link.
 std::string global_text(const sockaddr* address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (address == nullptr) return {};

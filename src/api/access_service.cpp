@@ -25,7 +25,7 @@ void make_join_token(const Controller& controller, JoinBook& joins,
   call->reply(response);
 }
 
-/// The request is looked at first, so that one that is wrong uses nothing up.
+/// Checks the request first, so that a wrong one does not use the token up.
 void join(Controller& controller, const Access& access, const v1::JoinRequest& request,
           const CallPtr& call) {
   const Instant now = controller.wall();
@@ -34,7 +34,7 @@ void join(Controller& controller, const Access& access, const v1::JoinRequest& r
   Result<std::string> certificate =
       certify_node(access.authority, {*node, request.certificate_request()}, now);
   if (!certificate) return call->fail(certificate.error());
-  // It replaces the agent that the node has when it connects, not before.
+  // The new agent replaces the node's present one when it connects, not before.
   Status issued = controller.agent_keys().issue(*node, shown_key(*certificate));
   if (!issued) return call->fail(issued.error());
   if (Status used = access.joins.use(request.token()); !used) return call->fail(used.error());
@@ -44,7 +44,7 @@ void join(Controller& controller, const Access& access, const v1::JoinRequest& r
   call->reply(response);
 }
 
-/// One that has ended, or is of another authority, came through no handshake.
+/// Renews a certificate; one that has expired, or is of another authority, failed in the handshake.
 void renew_certificate(const Env& env, const Access& access,
                        const v1::RenewCertificateRequest& request, const CallPtr& call) {
   const std::string& node = call->caller().node;
@@ -61,7 +61,7 @@ constexpr std::uint64_t kSecondsPerDay = 86'400;
 constexpr std::uint64_t kLifetimeUsual = 365 * kSecondsPerDay;
 constexpr std::uint64_t kLifetimeMax = std::uint64_t{100} * 365 * kSecondsPerDay;
 
-/// In whole seconds, as people read it; none where 0 is asked.
+/// Returns the expiry, in whole seconds, as people read it; never where 0 is asked.
 Result<Instant> expiry_of(std::uint64_t lifetime_s, Instant now) {
   if (lifetime_s == 0) return Instant::max();
   if (lifetime_s > kLifetimeMax) {
@@ -103,7 +103,7 @@ Result<v1::AddUserResponse> add_user(TokenBook& tokens, const TenantTree& tenant
   return response;
 }
 
-/// Where no lifetime is asked, a token that does not expire is followed by another such token.
+/// Where no lifetime is asked, a token that does not expire is replaced by another such token.
 Result<v1::RotateUserResponse> rotate_user(TokenBook& tokens, const v1::RotateUserRequest& request,
                                            Instant now) {
   std::uint64_t lifetime = kLifetimeUsual;

@@ -1,8 +1,9 @@
-// api/access_service.hpp - the methods of orrery.v1.Orrery by which people and nodes are let in:
-// users with their tokens, and agents with their certificates.
+// api/access_service.hpp - the methods of orrery.v1.Orrery that manage access: users with their
+// tokens, and agents with their certificates.
 //
-// What it works on, and the controller, outlive the table and every call. On the controller's loop;
-// each change is durable before it is answered, which blocks the loop for a small file's time.
+// The objects it works on, and the controller, outlive the table and every call. On the
+// controller's loop; each change is durable before it is answered, which blocks the loop while a
+// small file is written.
 #pragma once
 
 #include "api/certificates.hpp"

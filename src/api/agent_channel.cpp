@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kMethod = "/orrery.v1.AgentService/Connect";
 constexpr int kMessageBytesMax = 64 << 20;
-/// Written, but not yet taken by the network.
+/// Limit of bytes written but not yet taken by the network.
 constexpr std::size_t kWaitingBytesMax = std::size_t{16} << 20;
 
 grpc::ChannelArguments arguments() {
@@ -34,7 +34,7 @@ grpc::ChannelArguments arguments() {
   return arguments;
 }
 
-/// A controller that says one of these would say it again.
+/// Whether a controller would give the same answer again.
 bool final_word(grpc::StatusCode code) {
   return code == grpc::StatusCode::INVALID_ARGUMENT || code == grpc::StatusCode::NOT_FOUND ||
          code == grpc::StatusCode::FAILED_PRECONDITION ||
@@ -44,7 +44,7 @@ bool final_word(grpc::StatusCode code) {
 
 enum class Softness { kFirm, kSoft, kBeat };
 
-/// What may be dropped: nobody repeats it, and nothing rests on it.
+/// Which messages may be dropped: those that are not resent and that nothing depends on.
 Softness softness_of(const v1::AgentMessage& message) {
   if (message.has_report()) {
     return message.report().has_heartbeat() ? Softness::kBeat : Softness::kFirm;
@@ -56,9 +56,10 @@ Softness softness_of(const v1::AgentMessage& message) {
 
 }  // namespace
 
-/// One call. It lives until gRPC is done with it and the channel has let go of it. While it is held
-/// (AddHold) the loop may begin reads and writes; finish() ends that, once. What of it is gRPC's
-/// ends on the loop: a thread of gRPC that lets go of a process's last channel waits for itself.
+/// One call. It lives until gRPC is done with it and the channel has released it. While it is held
+/// (AddHold) the loop may begin reads and writes; finish() ends that, once. Objects of gRPC in it
+/// are destroyed on the loop: a thread of gRPC that destroys a process's last channel waits for
+/// itself.
 class AgentChannel::Stream final
     : public grpc::ClientBidiReactor<v1::AgentMessage, v1::ControllerMessage>,
       public std::enable_shared_from_this<Stream> {
@@ -92,7 +93,7 @@ class AgentChannel::Stream final
     write_next();
   }
 
-  /// On the loop.
+  /// Closes the stream; called on the loop.
   void close() {
     events_ = nullptr;
     if (context_ != nullptr) cancel();
@@ -138,7 +139,7 @@ class AgentChannel::Stream final
       if (!complaint_.empty()) why.message = complaint_;
       self = std::move(self_);
       done_ = true;
-      // Posted before anybody who waits can go on, and with him the loop.
+      // Posted before a waiting thread, and with it the loop, can go on.
       inbox_.post([self, why] { self->end(why); });
     }
     done_signal_.notify_all();
@@ -151,7 +152,7 @@ class AgentChannel::Stream final
     std::size_t bytes = 0;
   };
 
-  // On the loop.
+  // Called on the loop.
   void hear(const ControllerMessage& message) {
     if (events_ == nullptr) return;
     if (const auto* welcome = std::get_if<AgentWelcome>(&message)) {
@@ -203,15 +204,16 @@ class AgentChannel::Stream final
     if (!std::exchange(finished_, true)) RemoveHold();
   }
 
-  // With the mutex held.
+  // Precondition: the mutex is held.
   void write_next() {
     if (writing_ || waiting_.empty()) return;
     writing_ = true;
     StartWrite(&waiting_.front().message);
   }
 
-  /// With the mutex held. Heartbeats that wait are dropped first. False: the message is not to be
-  /// sent; where it had to be, the stream ends, because the network does not take it.
+  /// Precondition: the mutex is held. Waiting heartbeats are dropped first. Returns false where the
+  /// message must not be sent; where it was required, the stream ends, because the network does not
+  /// take it.
   bool make_room(std::size_t bytes, Softness softness) {
     for (std::size_t at = writing_ ? 1 : 0; at < waiting_.size();) {
       if (softness_of(waiting_[at].message) != Softness::kBeat) {
@@ -227,8 +229,8 @@ class AgentChannel::Stream final
   }
 
   Inbox& inbox_;
-  ChannelEvents* events_;  ///< used on the loop alone; null: nobody listens any more
-  bool welcomed_ = false;  ///< likewise
+  ChannelEvents* events_;  ///< used on the loop alone; null: the channel is closed
+  bool welcomed_ = false;  ///< used on the loop alone
   std::unique_ptr<grpc::ClientContext> context_;  ///< until the end, as the next
   std::unique_ptr<Stub> stub_;
   v1::ControllerMessage incoming_;  ///< of the one read

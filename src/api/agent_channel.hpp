@@ -3,9 +3,9 @@
 //
 // Built by main() of orrery-agent over the loop's Inbox, which outlives it and the last thread of
 // gRPC. Threads of gRPC only decode and post; everything else is on the loop. One message is
-// written and one read at a time; what waits to be written is bounded. A silent network is noticed
-// within 20 s. Each stream has a connection of its own, so that how long is waited between two is
-// for the agent alone to say.
+// written and one read at a time; the queue of messages to write is bounded. A silent network is
+// noticed within 20 s. Each stream has a connection of its own, so that the agent alone decides how
+// long to wait between two.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ namespace orrery {
 
 struct AgentChannelOptions {
   std::string controller;  ///< HOST:PORT
-  AgentTls tls;            ///< what it shows, and whom it believes
+  AgentTls tls;            ///< its certificate, and the authority that it trusts
 };
 
 class AgentChannel final : public ControllerChannel {
@@ -35,7 +35,7 @@ class AgentChannel final : public ControllerChannel {
   void send(AgentMessage message) override;
   void close() override;
 
-  /// What streams show that are opened from now on; one that is open stays as it is.
+  /// Sets the certificate for streams that are opened from now on; an open stream stays as it is.
   void show(AgentTls tls) { options_.tls = std::move(tls); }
 
  private:

@@ -1,5 +1,5 @@
-// The way back: bytes that a network brought may say anything, so every number is looked at before
-// it becomes one of the project's values.
+// Reads messages from protobuf: bytes from a network may have any content, so every number is
+// checked before it becomes one of the project's values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// Keeps the first thing wrong; what is read after it is of no account.
+/// Keeps the first error; values read after it are ignored.
 class MessageReader {
  public:
   [[nodiscard]] AgentMessage read(const v1::AgentMessage& in);
@@ -39,7 +39,7 @@ class MessageReader {
   }
   template <class Name>
   Name id(std::uint64_t value, std::string_view what) {
-    // The highest number stands for none.
+    // The highest number means none.
     return Name(natural(value, std::numeric_limits<std::uint32_t>::max() - 1, what));
   }
   Duration span(std::int64_t ns, std::string_view what) {
@@ -296,7 +296,7 @@ AgentMessage MessageReader::read(const v1::AgentMessage& in) {
   return AgentOpening{};
 }
 
-/// What only a newer agent could mean is passed over.
+/// Values that only a newer agent could send are ignored.
 JobUsers job_users_of(const v1::AgentOpen& in) {
   const auto told = static_cast<std::uint32_t>(in.job_users());
   const bool known = told <= static_cast<std::uint32_t>(JobUsers::kAny);

@@ -19,7 +19,7 @@ class ArchiveWalk {
  public:
   explicit ArchiveWalk(const Controller& controller) : controller_(controller) {}
 
-  /// None: it is not there, or cannot be read.
+  /// Returns none where the job is not in the archive, or cannot be read.
   [[nodiscard]] std::optional<v1::Job> find(std::uint64_t id) {
     if (rows_.empty() || id < rows_.back().id) {
       StorageResult<std::vector<ArchivedJob>> rows = controller_.archived(id + 1, kRows);

@@ -33,7 +33,7 @@ nlohmann::json text_shown(const std::string& name, const std::string& text) {
   return shortened(text, kTextMax);
 }
 
-/// "3-17, 20".
+/// Returns text such as "3-17, 20".
 std::string ranges_text(const std::set<std::uint64_t>& numbers) {
   std::string text;
   for (auto at = numbers.begin(); at != numbers.end();) {
@@ -73,7 +73,7 @@ nlohmann::json value_shown(const Message& request, const FieldDescriptor& field)
   return nullptr;
 }
 
-/// The fields that are set, and the number of a job also where it is 0.
+/// Returns the fields that are set, and the number of a job even where it is 0.
 nlohmann::json summary(const Message& request) {
   nlohmann::json shown = nlohmann::json::object();
   const Reflection& reflection = *request.GetReflection();
@@ -127,7 +127,7 @@ class AuditedCall final : public ForwardedCall {
     if (asked_.scope == Scope::kJob) add_jobs(*asked_.request, jobs_);
   }
 
-  /// A call that lasts has a line for its begin, too.
+  /// A lasting call has a line for its begin, too.
   void open() override {
     write({CallCode::kOk, "begun"});
     inner().open();
@@ -187,7 +187,7 @@ AuditLog::~AuditLog() {
 }
 
 bool AuditLog::has_line(const Caller& caller) {
-  // An admin can do worse than fill a file, and its scripts may be long.
+  // An admin can do worse than fill a file, and an admin's scripts may be long.
   if (caller.role == Role::kAdmin) return true;
   const Instant now = env_.clock.now_monotonic();
   Allowance& allowance = allowances_[caller.name.empty() ? caller.node : caller.name];
@@ -234,7 +234,7 @@ void AuditLog::write(const Entry& entry) {
   if (!entry.job_tenant.empty()) line["job_tenant"] = entry.job_tenant;
   if (!entry.caller.node.empty()) line["node"] = entry.caller.node;
   if (!entry.status.message.empty()) line["message"] = text_shown("message", message_shown(entry));
-  // What is no UTF-8 must not end the process.
+  // Invalid UTF-8 must not end the process.
   put(line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), entry.method);
 }
 
@@ -243,7 +243,7 @@ void AuditLog::put(const std::string& text, std::string_view method) {
     const Error why = forward_error(written).value();
     log_.error(env_.clock.now_wall(), "a change is missing in audit.log",
                {{"method", method}, {"why", why.text()}});
-    // What a failed write leaves cannot be appended to.
+    // The remains of a failed write cannot be appended to.
     file_.reset();
   }
 }

@@ -1,15 +1,15 @@
-// api/audit_log.hpp - who asked for which change and how it ended: a JSON line each in
+// api/audit_log.hpp - records each requested change, its caller and its result: a JSON line each in
 // DIR/audit.log.
 //
 // Built by orreryd before its method table, outlives it; on the controller's loop alone. A line is
 // handed to the system before the call ends, so it outlives the process; a power cut may take the
 // last ones. docs/cluster.md names the fields. Every change that a known caller asks for has a
 // line, also one that is refused; a request with an unknown token has none, since nothing is known
-// of its caller. Texts that may hold secrets (specs, tokens, requests) stand there as their
-// SHA-256, and of the error in a spec its place alone. At 64 MiB the file becomes audit.log.1,
-// which is replaced. So that no caller but an admin can make both files forget the others, a caller
-// has kLinesMax lines an hour; what it asks for beyond them is counted, and each minute one line a
-// method and code tells how many calls there were and about which jobs. Cost of a line: a write.
+// of its caller. Texts that may hold secrets (specs, tokens, requests) are logged as their SHA-256,
+// and an error in a spec by its place alone. At 64 MiB the file becomes audit.log.1, which is
+// replaced. So that no caller but an admin can push the others out of both files, a caller has
+// kLinesMax lines an hour; calls beyond them are counted, and each minute one line a method and
+// code reports how many there were and their jobs. Cost of a line: a write.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class AuditLog {
                                                               const std::string& directory);
   AuditLog(const Env& env, const Log& log, std::string path)
       : env_(env), log_(log), path_(std::move(path)) {}
-  /// What was counted and not told yet is written.
+  /// Writes the counts that are not written yet.
   ~AuditLog();
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
@@ -79,11 +79,11 @@ class AuditLog {
   std::unique_ptr<File> file_;
   std::map<std::string, Allowance> allowances_;  ///< by caller
   std::map<SumKey, Sum> sums_;
-  std::optional<TimerId> timer_;  ///< of the sums
+  std::optional<TimerId> timer_;  ///< for writing the sums
 };
 
-/// The same methods; those that change something tell `audit` how each of their calls ended. The
-/// controller knows the jobs.
+/// Returns the methods wrapped so that those that change something report the end of each call to
+/// `audit`. The controller knows the jobs.
 [[nodiscard]] MethodTable audited(const MethodTable& methods, AuditLog& audit,
                                   const Controller& controller);
 

@@ -15,7 +15,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-/// Messages of jobs stand this deep in an answer at most.
+/// Greatest depth of messages of jobs in an answer.
 constexpr int kDepthMax = 3;
 
 bool is_job(const google::protobuf::Descriptor& type) {

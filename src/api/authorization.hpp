@@ -1,7 +1,8 @@
-// api/authorization.hpp - the one place that decides who may call a method, and on which jobs.
+// api/authorization.hpp - the one place that decides which callers may call a method, and on which
+// jobs.
 //
-// Laid over a table of methods before it is audited and served; the servers only find out who
-// calls. Per call, in this order:
+// Wraps a table of methods before it is audited and served; the servers only identify the caller.
+// Per call, in this order:
 //   1. The caller's role has to be that of the method's rule, or above it.
 //   2. A caller with a tenant is refused a method that states no scope.
 //   3. Where the scope is a job, a job outside of the caller's tenant is answered exactly as one
@@ -16,17 +17,18 @@
 
 namespace orrery {
 
-/// The same methods under these rules. The controller outlives the table.
+/// Returns the methods wrapped by these rules. The controller outlives the table.
 [[nodiscard]] MethodTable authorized(const MethodTable& methods, const Controller& controller);
 
-/// The answer for a job that is not there for the caller.
+/// Returns the answer for a job that does not exist for the caller.
 [[nodiscard]] CallStatus no_such_job(std::uint64_t id);
 
-/// The number of the job that a request names by its field `id`; none: it has no such field.
+/// Returns the number of the job that a request names by its field `id`; none: it has no such
+/// field.
 [[nodiscard]] std::optional<std::uint64_t> job_number(const google::protobuf::Message& request);
 
-/// The tenant of a job of the state or of the archive. None: there is no such job, or its row of
-/// the archive cannot be read.
+/// Returns the tenant of a job of the state or of the archive. None: there is no such job, or its
+/// row of the archive cannot be read.
 [[nodiscard]] std::optional<std::string> tenant_of_job(const Controller& controller,
                                                        std::uint64_t id);
 

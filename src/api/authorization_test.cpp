@@ -228,7 +228,7 @@ TEST_F(AuthorizationTest, AJobOfAnotherTenantIsAsOneThatDoesNotExist) {
     EXPECT_TRUE(ask(std::string("GET ") + path, "alab-viewer").starts_with("HTTP/1.1 404")) << path;
   }
   EXPECT_TRUE(ask("GET /v1/jobs/0", "bteam-viewer").starts_with("HTTP/1.1 200"));
-  // Nor can a job of one tenant wait for one of another.
+  // A job of one tenant cannot wait for one of another.
   for (const char* before : {"0", "bsecret", "99"}) {
     const auto after = submit_as("alab-user", plain_spec("next") + "after: [\"" + before + "\"]\n");
     ASSERT_FALSE(after) << before;

@@ -1,5 +1,5 @@
-// api/call.hpp - one call of a client, whatever it came by: who calls, what is sent back, how it
-// ends.
+// api/call.hpp - one call of a client, over any carrier: its caller, the messages sent back, and
+// its end.
 //
 // Made by a server (gRPC, HTTP), handed to a method (api/method_table.hpp) on the controller's
 // loop. A call with one answer is a stream of one message. Everything here is used on the loop
@@ -41,10 +41,11 @@ struct CallStatus {
   std::string message;  ///< for a person
 };
 
-/// Of an Error: the user's are kInvalidArgument, what cannot be met kFailedPrecondition.
+/// Returns the status of an Error: the user's errors are kInvalidArgument, infeasible requests
+/// kFailedPrecondition.
 [[nodiscard]] CallStatus status_of(const Error& error);
 
-/// How a stream ends whose client does not take what is sent, when so many bytes wait for it.
+/// The end of a stream whose client does not take its messages while so many bytes wait.
 [[nodiscard]] CallStatus too_slow(std::size_t waiting_bytes);
 
 /// What a caller may do. Each role has the rights of those before it.
@@ -55,22 +56,23 @@ struct Caller {
   Role role = Role::kNobody;
   std::string tenant;  ///< sees and changes its jobs alone; empty: those of any tenant
   std::string node;    ///< of the agent's certificate that the connection shows; empty: none
-  /// The POSIX user that jobs of this caller run as; empty: the table of its tenant says.
+  /// The POSIX user that jobs of this caller run as; empty: the table of its tenant decides.
   std::string run_as = {};
-  /// The hash of the token that was shown (api/token_book.hpp); empty: none was.
+  /// The hash of the token that was shown (api/token_book.hpp); empty: none was shown.
   std::string credential = {};
-  /// The hash of the public key of that certificate.
+  /// The hash of the public key of the connection's certificate.
   std::string key = {};
 };
 
 class Call {
  public:
   virtual ~Call() = default;
-  /// Tells the client that the call is accepted, where the first message may be long in coming.
+  /// Reports to the client that the call is accepted, where the first message may be long in
+  /// coming.
   virtual void open() {}
   virtual void send(const google::protobuf::Message& message) = 0;
-  /// Calls `ready` once, on the loop: when the client has taken what was sent, or wants no more.
-  /// Whatever has more to send than fits into memory waits for it before it sends again.
+  /// Calls `ready` once, on the loop: when the client has taken the sent messages, or wants no
+  /// more. A method with more to send than fits into memory waits for it before it sends again.
   virtual void when_taken(std::function<void()> ready) = 0;
   using Received = std::function<void(const google::protobuf::Message*)>;
   /// Reads the client's next message and calls `received` with it once, on the loop and not inside
@@ -79,9 +81,9 @@ class Call {
   virtual void receive(Received received) = 0;
   /// Calls `gone` once, on the loop, when the client has given the call up before it was finished.
   virtual void when_gone(std::function<void()> gone) = 0;
-  /// The last thing; what was sent goes first.
+  /// Ends the call after all sent messages; the last use of it.
   virtual void finish(const CallStatus& status) = 0;
-  /// Whether anybody still wants what is sent.
+  /// Whether the client still wants messages.
   [[nodiscard]] virtual bool wanted() const = 0;
   [[nodiscard]] virtual const Caller& caller() const = 0;
 
@@ -92,8 +94,8 @@ class Call {
   void fail(const Error& error) { finish(status_of(error)); }
 };
 
-/// A call that hands everything on to another one. What looks at a call on its way overrides what
-/// it looks at, so that it need not know the rest.
+/// A call that passes everything on to another one. A class that observes part of a call overrides
+/// that part only.
 class ForwardedCall : public Call {
  public:
   explicit ForwardedCall(std::shared_ptr<Call> inner) : inner_(std::move(inner)) {}

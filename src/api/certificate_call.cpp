@@ -22,7 +22,7 @@ std::shared_ptr<grpc::Channel> channel_of(const AgentChannelOptions& options) {
                                         .pem_private_key = options.tls.identity.key,
                                         .pem_cert_chain = options.tls.identity.certificate};
   grpc::ChannelArguments arguments;
-  // A connection made before shows what was shown before.
+  // A shared connection would show an earlier certificate.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel(options.controller, grpc::SslCredentials(tls), arguments);
 }
@@ -50,7 +50,7 @@ CertificateCall::CertificateCall(Inbox& inbox, const AgentChannelOptions& option
   asking_->request.set_certificate_request(request);
   asking_->context.set_deadline(gpr_time_add(
       gpr_now(GPR_CLOCK_MONOTONIC), gpr_time_from_seconds(kPatienceSeconds, GPR_TIMESPAN)));
-  // What a thread of gRPC holds is not what is gRPC's: none of that may end there.
+  // The callback, run by a thread of gRPC, owns no object of gRPC: none may be destroyed there.
   const auto over = std::make_shared<std::promise<void>>();
   over_ = over->get_future();
   asking_->stub.UnaryCall(

@@ -1,8 +1,8 @@
 // api/certificate_call.hpp - an agent asks its controller for its next certificate, over a
 // connection of its own that shows the present one.
 //
-// Made for one question over the loop's Inbox, which outlives it. gRPC's threads only post; the
-// rest is on the loop. Its end gives the question up.
+// Made for one request over the loop's Inbox, which outlives it. gRPC's threads only post; the rest
+// is on the loop. Its destructor abandons the request.
 #pragma once
 
 #include <functional>
@@ -16,22 +16,22 @@ namespace orrery {
 
 class CertificateCall {
  public:
-  /// Of the certificate, or of why there is none: no controller within a minute, or its refusal.
+  /// Receives the certificate, or why there is none: no controller within a minute, or its refusal.
   using Answer = std::function<void(const Result<std::string>& certificate)>;
 
-  /// `answer` runs on the loop, once, and never after the end of this.
+  /// `answer` runs on the loop, once, and never after the end of this object.
   CertificateCall(Inbox& inbox, const AgentChannelOptions& options, const std::string& request,
                   Answer answer);
   CertificateCall(const CertificateCall&) = delete;
   CertificateCall& operator=(const CertificateCall&) = delete;
-  /// Waits until no thread of gRPC is in it.
+  /// Waits until no thread of gRPC uses it.
   ~CertificateCall();
 
  private:
   struct Asking;
 
   std::unique_ptr<Asking> asking_;
-  std::shared_ptr<Answer> answer_;  ///< used on the loop alone; none: nobody listens any more
+  std::shared_ptr<Answer> answer_;  ///< used on the loop alone; none: the object has ended
   std::future<void> over_;
 };
 

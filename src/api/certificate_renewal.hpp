@@ -1,12 +1,12 @@
-// api/certificate_renewal.hpp - an agent's certificate is replaced before it ends.
+// api/certificate_renewal.hpp - replaces an agent's certificate before it expires.
 //
-// Built by main() of orrery-agent, outlived by what it works on; on the loop. It asks at two thirds
-// of the certificate's life and by chance up to a thirtieth later, so that nodes that joined
-// together do not ask together; where that comes to nothing, again after about a three-hundredth
-// of the life (of a year: a day). The time of day counts, so it is looked at once a day at least.
-// Invariant: what lies in DIR/tls is a pair at any moment: the key stays, and the certificate is
-// replaced in one step. A new key would keep out nobody who has a copy of the present one, which
-// is good for another certificate just as well; joining anew makes one.
+// Built by main() of orrery-agent; the objects it works on outlive it; on the loop. It asks at two
+// thirds of the certificate's life and by chance up to a thirtieth later, so that nodes that joined
+// together do not ask together; after a failure it asks again after about a three-hundredth of the
+// life (of a year: a day). The time of day counts, so it is checked at least once a day.
+// Invariant: DIR/tls holds a matching pair at any moment: the key stays, and the certificate is
+// replaced in one step. A new key would not keep out a holder of a copy of the present one, which
+// serves to obtain another certificate just as well; joining anew makes a new key.
 #pragma once
 
 #include <functional>
@@ -25,16 +25,16 @@ struct RenewalSetup {
   using Answer = std::function<void(const Result<std::string>& certificate)>;
 
   std::string directory;  ///< of the agent
-  AgentTls tls;           ///< what it shows now
-  /// Asks for a certificate as who shows `tls`; the answer comes later, on the loop.
+  AgentTls tls;           ///< its present identity
+  /// Asks for a certificate with the identity `tls`; the answer comes later, on the loop.
   std::function<void(const AgentTls& tls, const std::string& request, Answer answer)> ask;
-  /// There is a new one, and it is durable.
+  /// Called when a new certificate is durable.
   std::function<void(const AgentTls& tls)> renewed;
 };
 
 class CertificateRenewal {
  public:
-  /// The storage of `env` is one that outlives a loss of power. Errors: the certificate is none, or
+  /// The storage of `env` survives a loss of power. Errors: an invalid certificate, or one that is
   /// not of its key.
   [[nodiscard]] static Result<std::unique_ptr<CertificateRenewal>> begin(const Env& env,
                                                                          const Log& log,
@@ -46,7 +46,7 @@ class CertificateRenewal {
 
  private:
   [[nodiscard]] Duration part(double of_life) const;
-  /// From now on the certificate is good for this.
+  /// Notes the term of the present certificate.
   void count(const CertificateTerm& term);
   void arm();
   void look();
@@ -59,7 +59,7 @@ class CertificateRenewal {
   Rng rng_;
   CertificateTerm term_;
   Instant due_;                   ///< by the time of day
-  std::optional<TimerId> timer_;  ///< none: it has asked
+  std::optional<TimerId> timer_;  ///< none: a request is pending
 };
 
 }  // namespace orrery

@@ -27,7 +27,7 @@ constexpr int kStrengthMin = 112;  ///< bits of security
 constexpr Duration kDay = Duration::hours(24);
 constexpr std::int64_t kAuthorityDays = 3'650;
 constexpr std::int64_t kNodeDays = 365;
-/// Clocks of nodes may be so much behind.
+/// How much clocks of nodes may lag.
 constexpr Duration kSkew = Duration::hours(1);
 
 template <auto kFree>
@@ -44,12 +44,12 @@ using Request = std::unique_ptr<X509_REQ, Freed<&X509_REQ_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Freed<&X509_EXTENSION_free>>;
 using Number = std::unique_ptr<BIGNUM, Freed<&BN_free>>;
 
-/// Of the library itself: no memory, no entropy.
+/// Makes an error of the library itself: no memory, no entropy.
 tl::unexpected<Error> failure(std::string_view what) {
   return environment_error(fmt::format("OpenSSL cannot {}", what));
 }
 
-/// What `write` puts into it, as text.
+/// Returns what `write` puts into a buffer, as text.
 template <class Write>
 std::string pem_of(Write write) {
   const Bytes bytes(BIO_new(BIO_s_mem()));
@@ -175,7 +175,7 @@ bool is_number(const std::string& name) {
          ::inet_pton(AF_INET6, name.c_str(), bytes.data()) == 1;
 }
 
-/// Only what a host name is made of: the text is in a language of OpenSSL's.
+/// Allows only characters of host names: the text is parsed by OpenSSL.
 bool is_host_name(const std::string& name) {
   return !name.empty() &&
          name.find_first_not_of(
@@ -251,7 +251,7 @@ Result<TlsIdentity> open_authority(const Env& env, const std::string& directory)
   for (auto* file : {&certificate, &key}) {
     if (!*file && file->error().failure != StorageFailure::kNotFound) return forward_error(*file);
   }
-  // The certificate is written last, so that a key alone is the start of one that was not finished.
+  // The certificate is written last, so a key alone is the trace of an unfinished start.
   if (certificate) {
     return environment_error(fmt::format("{}ca.pem is there without ca.key, its key", place));
   }
@@ -351,7 +351,7 @@ Status write_agent_tls(Storage& storage, const std::string& directory, const Age
   StorageStatus made = storage.make_directories(place);
   if (!made) return forward_error(made);
   if (Status kept = put(storage, place + "/ca.pem", tls.authority); !kept) return kept;
-  // Between two pairs there is none: half of each would be of no use, and not said to be.
+  // Between two pairs no pair is stored: a mixed one would be useless, without an error.
   const auto before = storage.read_file(place + "/agent.key", kFileMax);
   if (before && *before != tls.identity.key) (void)storage.remove(place + "/agent.pem");
   if (Status kept = put(storage, place + "/agent.key", tls.identity.key); !kept) return kept;

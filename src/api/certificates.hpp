@@ -1,11 +1,11 @@
-// api/certificates.hpp - the cluster's own authority, and the certificates it gives to its server
+// api/certificates.hpp - the cluster's own authority, and the certificates it issues to its server
 // and to agents.
 //
-// The authority is made by orreryd at its first start and lives in DIR/tls; whoever can read its
-// key can be any node. Everything here is PEM: keys of the curve P-256, signed with SHA-256.
-// Functions and values, any thread. Cost: a signature, well below a millisecond.
-// Invariant: an agent's certificate names one node and lets nobody serve; a server's lets nobody be
-// an agent.
+// The authority is made by orreryd at its first start and lives in DIR/tls; a reader of its key can
+// act as any node. Everything here is PEM: keys of the curve P-256, signed with SHA-256. Functions
+// and values, any thread. Cost: a signature, well below a millisecond.
+// Invariant: an agent's certificate names one node and is not valid for a server; a server's is not
+// valid for an agent.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@
 
 namespace orrery {
 
-/// A private key, and the certificate that says whose it is.
+/// A private key, and its certificate.
 struct TlsIdentity {
   std::string certificate;
   std::string key;
 };
 
-/// What a server shows, and the certificate of the authority whose agents it lets in.
+/// The identity of a server, and the certificate of the authority whose agents it accepts.
 struct ServerTls {
   TlsIdentity identity;
   std::string authority;
@@ -36,44 +36,45 @@ struct CertificateRequest {
   std::string key;
 };
 
-/// Valid for 10 years.
+/// Makes an authority that is valid for 10 years.
 [[nodiscard]] Result<TlsIdentity> make_authority(Instant now);
 
-/// DIR/tls/ca.pem and ca.key, made where neither is there. Errors: the files; one without the
-/// other.
+/// Reads DIR/tls/ca.pem and ca.key, or makes them where neither exists. Errors: the files; one
+/// without the other.
 [[nodiscard]] Result<TlsIdentity> open_authority(const Env& env, const std::string& directory);
 
-/// For a server that is reached by each of `names` (host names and numbers), and on this machine;
-/// valid as long as the authority. A key of its own each time.
+/// Issues a certificate for a server that is reached by each of `names` (host names and numbers),
+/// and on this machine; valid as long as the authority. Makes a new key each time.
 [[nodiscard]] Result<ServerTls> certify_server(const TlsIdentity& authority,
                                                const std::vector<std::string>& names, Instant now);
 
 [[nodiscard]] Result<CertificateRequest> request_certificate();
-/// The request alone, for a key that is there. Errors: kInput: it is none.
+/// Makes the request for an existing key. Errors: kInput: it is not a key.
 [[nodiscard]] Result<std::string> request_renewal(const std::string& key);
 
-/// What an agent's certificate says, whatever the request has in its place.
+/// The content of an agent's certificate, whatever the request has in its place.
 struct NodeCertificate {
   std::string node;
   std::string request;
 };
-/// Valid for a year. Errors: kInput: no request, or one whose sender does not hold the key.
+/// Issues a certificate that is valid for a year. Errors: kInput: no request, or one whose sender
+/// does not hold the key.
 [[nodiscard]] Result<std::string> certify_node(const TlsIdentity& authority,
                                                const NodeCertificate& asked, Instant now);
 
-/// When a certificate is good, by the time of day.
+/// The period in which a certificate is valid, by the time of day.
 struct CertificateTerm {
   Instant from;
   Instant until;
 };
-/// Errors: no certificate, or not of this key.
+/// Errors: not a certificate, or not of this key.
 [[nodiscard]] Result<CertificateTerm> term_of(const TlsIdentity& identity);
 
-/// The public key of a certificate, as SHA-256 in hexadecimal digits, and when it was issued. The
-/// hash is empty where that is no certificate.
+/// Returns the public key of a certificate, as SHA-256 in hexadecimal digits, and when it was
+/// issued. The hash is empty where the text is not a certificate.
 [[nodiscard]] ShownKey shown_key(const std::string& certificate);
 
-/// Where an agent of `directory` keeps what it shows: DIR/tls/agent.pem, agent.key, ca.pem.
+/// The identity of an agent of `directory`, kept in DIR/tls/agent.pem, agent.key, ca.pem.
 struct AgentTls {
   TlsIdentity identity;
   std::string authority;

@@ -21,7 +21,7 @@ constexpr int kReconnectMsMin = 50;
 constexpr int kReconnectMsMax = 500;
 constexpr int kKeepaliveMs = 20'000;
 constexpr Duration kPause = Duration::milliseconds(50);
-/// What one attempt to connect may take; gRPC's own 20 s are longer than most will wait.
+/// Bounds of one attempt to connect; gRPC's own 20 s are longer than most users wait.
 constexpr std::int64_t kConnectMsMin = 1'000;
 constexpr std::int64_t kConnectMsMax = 20'000;
 
@@ -35,7 +35,7 @@ std::shared_ptr<grpc::Channel> make_channel(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
-  // Which is, in spite of its name, the patience of an attempt to connect.
+  // In spite of its name, this option limits an attempt to connect.
   const std::int64_t retry_ms = options.retry.count_ns() / 1'000'000;
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(std::clamp(retry_ms, kConnectMsMin, kConnectMsMax)));
@@ -43,7 +43,7 @@ std::shared_ptr<grpc::Channel> make_channel(const ClientOptions& options) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A proxy for the web is none for a controller.
+  // A web proxy does not serve a controller.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   grpc::SslCredentialsOptions tls;
@@ -122,7 +122,7 @@ class Client::Wire {
                             [this](const grpc::Status& status) { return error_of(status); }});
   }
 
-  /// False: it is still out of reach at `until`.
+  /// Returns false where it is still out of reach at `until`.
   bool reach_again(Instant until) {
     void* tag = nullptr;
     bool ok = false;
@@ -203,7 +203,7 @@ class Client::Wire {
     if (!options_.token.empty()) context.AddMetadata("authorization", "Bearer " + options_.token);
   }
 
-  /// The outcome of the one operation that is under way.
+  /// Returns the outcome of the one operation that is under way.
   bool next() {
     void* tag = nullptr;
     bool ok = false;

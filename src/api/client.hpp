@@ -1,8 +1,8 @@
 // api/client.hpp - calls a controller by the schema of proto/orrery/v1, over TLS.
 //
 // Made by a program for one controller; it connects with the first call and again after a loss.
-// One thread uses it and waits in it. A call that the controller may not have heard is made again
-// with the same request, for as long as `retry` says: a request_id makes that safe.
+// One thread uses it and waits in it. A call that the controller may not have received is made
+// again with the same request, for as long as `retry` allows: a request_id makes that safe.
 #pragma once
 
 #include <functional>
@@ -27,8 +27,8 @@ struct ClientOptions {
   std::string authority;
   std::string token;                          ///< sent as "authorization: Bearer"; empty: none
   Duration retry = Duration::seconds(10);     ///< how long to try to reach it
-  Duration patience = Duration::seconds(60);  ///< for the answer of a call that has been heard
-  /// Told once for each time the controller is out of reach, when it is tried again.
+  Duration patience = Duration::seconds(60);  ///< for the answer of a call that was received
+  /// Called once for each time the controller is out of reach, when it is tried again.
   std::function<void()> on_retry = [] {};
 };
 
@@ -48,18 +48,18 @@ class Client {
   [[nodiscard]] Result<Response> call(std::string_view method, const Message& request) {
     return answer<Response>({method, options_.patience}, request);
   }
-  /// The same for a call whose answer may take any time.
+  /// Like call(), for a call whose answer may take any time.
   template <class Response>
   [[nodiscard]] Result<Response> wait(std::string_view method, const Message& request) {
     return answer<Response>({method, Duration::max()}, request);
   }
 
-  /// Reads a stream to its end, `visit`ing `into` each time it was filled, until that returns
+  /// Reads a stream to its end, calling `visit` each time `into` was filled, until that returns
   /// false. After a loss the stream is begun anew with what `request` returns then.
   [[nodiscard]] Status read(std::string_view method, const std::function<const Message&()>& request,
                             Message& into, const std::function<bool()>& visit);
 
-  /// Begins a call in which both sides send messages. It is not begun anew after a loss.
+  /// Begins a call in which both sides send messages. It is not repeated after a loss.
   [[nodiscard]] std::unique_ptr<ClientStream> open_stream(std::string_view method);
 
   [[nodiscard]] const std::string& address() const { return options_.address; }
@@ -83,7 +83,7 @@ class Client {
   std::unique_ptr<Wire> wire_;
 };
 
-/// What names one change among all that are ever asked for: 128 random bits in hexadecimal.
+/// Returns a unique name for one requested change: 128 random bits in hexadecimal.
 [[nodiscard]] std::string make_request_id(Entropy& entropy);
 
 }  // namespace orrery

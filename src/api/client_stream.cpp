@@ -103,7 +103,7 @@ class ClientStream::Reactor final
     const std::uint64_t once = 1;
     (void)!::write(happened_.get(), &once, sizeof once);
   }
-  /// With the mutex held. Nothing is begun any more, so gRPC may end it.
+  /// Precondition: the mutex is held. No operation is begun any more, so gRPC may end the call.
   void let_go_if_over() {
     if (over_ && !std::exchange(let_go_, true)) RemoveHold();
   }

@@ -39,17 +39,17 @@ class ClientStream {
   ClientStream& operator=(const ClientStream&) = delete;
   ~ClientStream();
 
-  /// Readable when something has happened since it was last looked at.
+  /// Readable when something has happened since the last note_seen().
   [[nodiscard]] int descriptor() const;
-  /// Makes descriptor() wait for what happens next; to be called before the state is looked at.
+  /// Makes descriptor() wait for the next event; call it before the state is read.
   void note_seen();
   /// Whether a message may be written.
   [[nodiscard]] bool writable() const;
   /// Precondition: writable().
   void write(const Message& message);
-  /// Takes the next message. False: none is there now.
+  /// Takes the next message. Returns false where none is there now.
   [[nodiscard]] bool take(Message& into);
-  /// How the call ended, once it has and every message was taken.
+  /// Returns how the call ended, once it has and every message was taken.
   [[nodiscard]] std::optional<Status> end() const;
   void cancel();
 

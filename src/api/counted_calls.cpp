@@ -5,7 +5,7 @@
 namespace orrery {
 namespace {
 
-/// As gRPC and its exporters write it.
+/// Returns the code's name in gRPC's own spelling.
 std::string_view code_word(CallCode code) {
   switch (code) {
     case CallCode::kOk:

@@ -1,4 +1,4 @@
-// api/counted_calls.hpp - the same methods, counted by how their calls end.
+// api/counted_calls.hpp - wraps methods to count how their calls end.
 #pragma once
 
 #include "api/method_table.hpp"
@@ -6,7 +6,8 @@
 
 namespace orrery {
 
-/// `counts` outlives the table and every call. What is refused before a method runs is not counted.
+/// `counts` outlives the table and every call. Calls that are refused before a method runs are not
+/// counted.
 [[nodiscard]] MethodTable counted(const MethodTable& methods, LiveCounts& counts);
 
 }  // namespace orrery

@@ -3,7 +3,7 @@
 namespace orrery {
 namespace {
 
-/// A job is named only to those who see it.
+/// Removes a job's id for callers that do not see the job.
 void hide(JobId& job, const Visibility& sees) {
   if (!sees.job(job)) job = JobId();
 }

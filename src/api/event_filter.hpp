@@ -1,10 +1,10 @@
 // api/event_filter.hpp - the events of the log as one caller may see them.
 //
-// Made for each watch. Shown are the events of jobs that the caller sees, and those of nodes,
-// links, power and passes, which hold nothing of any tenant. What an event says of a job that the
-// caller does not see is taken out of it. No watcher is shown the values of `environment` in a
-// spec. On the controller's loop. Cost: a copy of the event; of a spec that is not that of the
-// event before, parsing it; of an archived job, a read of the archive.
+// Made for each watch. Shows the events of jobs that the caller sees, and those of nodes, links,
+// power and passes, which hold nothing of any tenant. Parts of an event about a job that the caller
+// does not see are removed. No watcher is shown the values of `environment` in a spec. On the
+// controller's loop. Cost: a copy of the event; for a spec that is not that of the event before,
+// parsing it; for an archived job, a read of the archive.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class EventFilter {
   EventFilter(const Visibility& visibility, std::shared_ptr<SpecRedaction> redaction)
       : visibility_(visibility), redaction_(std::move(redaction)) {}
 
-  /// None: the caller may not see it. Precondition: the state has applied the event.
+  /// Returns none where the caller may not see the event. Precondition: the state has applied it.
   [[nodiscard]] std::optional<TimedEvent> shown(const TimedEvent& event) const;
 
  private:

@@ -54,7 +54,7 @@ bool is_of_job(const Event& event, JobId job) {
   return job_of_event(event) == job;
 }
 
-/// Gives names to what is found under known keys, at any depth.
+/// Replaces values under known keys by names, at any depth.
 class Namer {
  public:
   explicit Namer(const State& state) : state_(state), topology_(*state.setup().topology) {}
@@ -92,7 +92,7 @@ class Namer {
     }
   }
 
-  /// In dollars; what was not priced has no price.
+  /// Converts a price to dollars; a value without a price gets none.
   static void price(Json& object) {
     constexpr double kMicro = 1e6;
     const auto found = object.find("microdollars");

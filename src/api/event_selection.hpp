@@ -1,8 +1,8 @@
-// api/event_selection.hpp - which events a client asked for, and how they are shown: with names
-// where the log has numbers.
+// api/event_selection.hpp - the events that a client asked for, and their form: with names where
+// the log has numbers.
 //
-// Made of a request on the controller's loop. `matches` looks at the event alone, so any thread may
-// ask it; the tenant of an event is for the loop to look up. Cost: that of the event's fields.
+// Made from a request on the controller's loop. `matches` reads the event alone, so any thread may
+// call it; only the loop may look up the tenant of an event. Cost: that of the event's fields.
 #pragma once
 
 #include <optional>
@@ -21,11 +21,11 @@ struct EventSelection {
   std::string tenant;               ///< and those below it; empty: all
   Instant since;
 
-  /// All but the tenant.
+  /// Whether an event matches in all but the tenant.
   [[nodiscard]] bool matches(const TimedEvent& event) const;
 };
 
-/// What a request names. `kind` may be in any case.
+/// The selection as text of a request. `kind` may be in any case.
 struct EventSelectionText {
   std::optional<std::uint64_t> job;
   std::string node;
@@ -39,15 +39,15 @@ struct EventSelectionText {
                                                      const Visibility& sees,
                                                      const EventSelectionText& text);
 
-/// The job that an event is about; none: it is about none.
+/// Returns the job that an event is about; none: there is none.
 [[nodiscard]] std::optional<JobId> job_of_event(const Event& event);
 
-/// Whether an event is of a job of `tenant` or below. Events of no job are nobody's.
+/// Whether an event is of a job of `tenant` or below. Events without a job belong to no tenant.
 [[nodiscard]] bool of_tenant(const Controller& controller, const TimedEvent& event,
                              const std::string& tenant);
 
-/// The fields of an event with names for nodes, types, tenants and power domains, dollars for
-/// prices, and null where there is nothing.
+/// Returns the fields of an event with names for nodes, types, tenants and power domains, dollars
+/// for prices, and null for absent values.
 [[nodiscard]] Json named_fields(const Controller& controller, const TimedEvent& event);
 
 }  // namespace orrery

@@ -117,10 +117,10 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
   std::uint64_t output_on_the_way_ = 0;  ///< bytes that the client has not taken
 };
 
-/// kOk: the caller may run commands beside the ranks of the job, and they run.
+/// Returns kOk where the caller may run commands beside the ranks of the job, and they run.
 CallStatus judge_exec(const Job& job, const v1::ExecRequest& request, const Caller& caller) {
   const bool own = !job.submitter.empty() && job.submitter == caller.name;
-  // An operator is no tenant's POSIX user, unless it is that user anyway.
+  // An operator does not act as a tenant's POSIX user, unless it is that user anyway.
   const bool same_user = job.run_as.empty() || job.run_as == caller.run_as;
   const bool may =
       own || caller.role == Role::kAdmin || (caller.role == Role::kOperator && same_user);
@@ -161,7 +161,7 @@ CallStatus judge_exec(const Job& job, const v1::ExecRequest& request, const Call
   return {};
 }
 
-/// "ranks 0 to 7", or by gang: "ranks 0 to 3 of gang 0, ranks 0 to 3 of gang 1".
+/// Returns "ranks 0 to 7", or by gang: "ranks 0 to 3 of gang 0, ranks 0 to 3 of gang 1".
 std::string places_text(const std::vector<Controller::LogPlace>& places) {
   std::string text;
   const bool gangs = !places.empty() && places.back().gang > 0;

@@ -2,9 +2,9 @@
 // its call lasts.
 //
 // A command acts as the POSIX user of its job, so only the job's submitter, operators and admins
-// may run one. On the controller's loop. What is on its way to the client is bounded by the node's
-// window (kExecBytesMax), which moves on when the client has taken what was sent; a client is read
-// from while the command takes its input.
+// may run one. On the controller's loop. Output on its way to the client is bounded by the node's
+// window (kExecBytesMax), which moves on when the client has taken it; input is read from the
+// client while the command takes it.
 #pragma once
 
 #include "api/method_table.hpp"

@@ -9,13 +9,13 @@ namespace orrery {
 
 class GrpcLibrary {
  public:
-  /// What gRPC prints to standard error by itself.
+  /// Whether the lines that gRPC itself prints to standard error are shown.
   enum class Lines { kShown, kHidden };
   explicit GrpcLibrary(Lines lines = Lines::kShown);
   GrpcLibrary(const GrpcLibrary&) = delete;
   GrpcLibrary& operator=(const GrpcLibrary&) = delete;
-  /// Waits until no thread of gRPC is left, but not for ever. Precondition: no channel and no
-  /// server is.
+  /// Waits for a bounded time until no thread of gRPC is left. Precondition: no channel and no
+  /// server exists.
   ~GrpcLibrary();
 };
 

@@ -127,8 +127,8 @@ void GrpcStream::when_taken(std::function<void()> ready) {
 }
 
 void GrpcStream::read(grpc::ByteBuffer& into) {
-  // Under the lock, so that the stream is not finished, and its reactor deleted, meanwhile. That a
-  // message has come is told by another thread.
+  // Under the lock, so that the stream is not finished, and its reactor deleted, meanwhile. Another
+  // thread reports that a message has come.
   const std::scoped_lock lock(mutex_);
   if (reactor_ != nullptr && !finished_) reactor_->StartRead(&into);
 }

@@ -1,8 +1,9 @@
-// api/grpc_stream.hpp - what one gRPC stream still has to write, and how it ends, for threads that
-// do not know whether it is still there.
+// api/grpc_stream.hpp - the pending writes of one gRPC stream, and its end, for threads that do not
+// know whether the stream still exists.
 //
-// Shared by the reactor, which gRPC deletes when the stream is done, and by whoever answers on the
-// loop. Any thread. Invariant: one write at a time; Finish is called once, after the last write.
+// Shared by the reactor, which gRPC deletes when the stream is done, and by the method that answers
+// on the loop. Any thread. Invariant: one write at a time; Finish is called once, after the last
+// write.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
@@ -18,7 +19,7 @@
 
 namespace orrery {
 
-/// Errors: bytes that are no such message.
+/// Errors: bytes that are not such a message.
 [[nodiscard]] bool parse(const grpc::ByteBuffer& bytes, google::protobuf::Message& message);
 [[nodiscard]] grpc::ByteBuffer serialize(const google::protobuf::Message& message);
 
@@ -26,8 +27,9 @@ class GrpcStream {
  public:
   explicit GrpcStream(grpc::ServerGenericBidiReactor& reactor) : reactor_(&reactor) {}
 
-  /// Dropped where the stream has ended. Where more than kWaitingBytesMax would wait for the peer,
-  /// the stream ends with an error behind what waits already: nothing is left out in between.
+  /// Sends a message; it is dropped where the stream has ended. Where more than kWaitingBytesMax
+  /// would wait for the peer, the stream ends with an error after what waits already: nothing is
+  /// left out in between.
   void send(const google::protobuf::Message& message);
   void finish(const CallStatus& status);
   /// Calls `ready` once, in any thread: when nothing waits behind the message that is being
@@ -45,9 +47,9 @@ class GrpcStream {
   void when_gone(std::function<void()> gone);
 
   // --- For the reactor
-  /// A message that receive() waits for has come.
+  /// A message that receive() waits for has arrived.
   void on_read();
-  /// None comes any more.
+  /// No further message arrives.
   void on_read_over();
   void on_written();
   /// A write failed: the peer takes no more.
@@ -58,11 +60,11 @@ class GrpcStream {
   void on_done();
 
  private:
-  /// Waits to be written; beyond it the peer is too slow.
+  /// Limit of bytes that wait to be written; beyond it the peer is too slow.
   static constexpr std::size_t kWaitingBytesMax = std::size_t{8} << 20;
 
   enum class Next : std::uint8_t { kNothing, kWrite, kFinish };
-  /// What is done once the lock is released: gRPC may call back at once.
+  /// Action after the lock is released: gRPC may call back at once.
   struct Due {
     Next next = Next::kNothing;
     std::function<void()> ready;

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kStreamBlock = 32 << 10;
-/// A stream may pause so long because its client does not read, as under a pager.
+/// How long a stream may pause because its client does not read, as under a pager.
 constexpr unsigned int kStreamIdleSeconds = 3'600;
 
 unsigned int http_code(CallCode code) {

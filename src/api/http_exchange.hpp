@@ -1,8 +1,8 @@
-// api/http_exchange.hpp - one request of HTTP between libmicrohttpd's thread and the loop: what is
-// to be answered, and whether the connection waits for it.
+// api/http_exchange.hpp - one HTTP request between libmicrohttpd's thread and the loop: its pending
+// answer, and whether the connection waits for it.
 //
 // Shared by the connection and by the call; any thread. Invariant: a connection is suspended at
-// most once at a time, and resumed by whoever brings what it waits for.
+// most once at a time, and resumed by the thread that brings what it waits for.
 #pragma once
 
 #include <microhttpd.h>
@@ -24,7 +24,7 @@ class HttpExchange {
   explicit HttpExchange(MHD_Connection* connection) : connection_(connection) {}
 
   HttpRequest request;     ///< while it is read, by libmicrohttpd's thread alone
-  bool too_large = false;  ///< likewise
+  bool too_large = false;  ///< used while the request is read, by libmicrohttpd's thread alone
 
   // --- libmicrohttpd's thread
 
@@ -52,8 +52,8 @@ class HttpExchange {
   void put(std::string_view json);
   void put_text(std::string_view type, std::string text);
   void put_comment();
-  /// Calls `ready` once, in any thread: when nothing of a stream waits to be taken, or nobody wants
-  /// more. A call before that replaces the earlier one.
+  /// Calls `ready` once, in any thread: when no bytes of a stream wait to be taken, or the client
+  /// wants no more. A call before that replaces the earlier one.
   void when_taken(std::function<void()> ready);
   void end(const CallStatus& status);
   [[nodiscard]] bool wanted() const { return wanted_; }

@@ -19,7 +19,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using Json = nlohmann::json;
 
-/// The first that matches.
+/// The routes; the first match counts.
 constexpr std::array kRoutes{
     HttpRoute{"POST", "/v1/jobs", "SubmitJob"},
     HttpRoute{"GET", "/v1/jobs", "ListJobs"},
@@ -57,7 +57,7 @@ struct PathMatch {
   std::string value;
 };
 
-/// A field reaches up to what follows it in the pattern; a name of a node may hold slashes.
+/// A field reaches up to the next part of the pattern; a name of a node may hold slashes.
 std::optional<PathMatch> match(std::string_view pattern, std::string_view path) {
   const std::size_t open = pattern.find('{');
   if (open == std::string_view::npos) {
@@ -74,7 +74,8 @@ std::optional<PathMatch> match(std::string_view pattern, std::string_view path) 
   return PathMatch{std::string(pattern.substr(open + 1, close - open - 1)), std::string(value)};
 }
 
-/// Texts and numbers as they are, truths by their words; the parser judges the values.
+/// Sets a field from text: texts and numbers unchanged, booleans by their words; the parser checks
+/// the values.
 Status set_field(Json& object, const Descriptor& type, const std::string& name,
                  const std::string& value) {
   if (first_invalid_utf8(name + value) < name.size() + value.size()) {
@@ -192,7 +193,7 @@ Json schema_of(const FieldDescriptor& field) {
   return {{"type", "array"}, {"items", one}};
 }
 
-/// Its schema, and those of what it holds.
+/// Adds the schema of a type, and those of the types in it.
 void add_schema(const Descriptor& type, Json& schemas) {
   if (schemas.contains(type.name())) return;
   Json properties = Json::object();
@@ -293,7 +294,7 @@ std::string open_api_json(const MethodTable& methods) {
   Json schemas = {{"Error", error_schema()}};
   for (const HttpRoute& route : kRoutes) {
     const auto& rpc = *service->FindMethodByName(std::string(route.method));
-    // What a GET asks for is in its parameters.
+    // The request of a GET is in its parameters.
     if (route.verb == "POST") add_schema(*rpc.input_type(), schemas);
     add_schema(*rpc.output_type(), schemas);
     const std::string verb = route.verb == "GET" ? "get" : "post";

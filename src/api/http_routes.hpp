@@ -1,5 +1,5 @@
-// api/http_routes.hpp - the same methods by paths: which one a request of HTTP means, and the
-// message its path, query and body make.
+// api/http_routes.hpp - the methods by HTTP paths: the method of a request, and the message that
+// its path, query and body make.
 //
 // One constant table, from which the OpenAPI document is made too. Pure; any thread.
 #pragma once
@@ -31,18 +31,19 @@ struct HttpRequest {
   std::string body;                          ///< JSON, or empty
 };
 
-/// nullptr: there is nothing at that path. O(routes).
+/// Returns nullptr where no route has that path. O(routes).
 [[nodiscard]] const HttpRoute* find_route(const HttpRequest& request);
 
-/// The message that a request makes: fields of the body first, then of the query, then of the path.
-/// Errors (kInput): what is wrong with a field or the body. Precondition: the route is its.
+/// Makes the message of a request: fields of the body first, then of the query, then of the path.
+/// Errors (kInput): what is wrong with a field or the body. Precondition: the route is the
+/// request's.
 [[nodiscard]] Result<std::shared_ptr<google::protobuf::Message>> message_of(
     const HttpRoute& route, const HttpRequest& request, const Method& method);
 
-/// A message as JSON: names as in the schema, 64-bit numbers as texts, zeros and all.
+/// Returns a message as JSON: names as in the schema, 64-bit numbers as texts, zeros included.
 [[nodiscard]] std::string message_json(const google::protobuf::Message& message);
 
-/// The OpenAPI 3.0 document of the routes.
+/// Returns the OpenAPI 3.0 document of the routes.
 [[nodiscard]] std::string open_api_json(const MethodTable& methods);
 
 }  // namespace orrery

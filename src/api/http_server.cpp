@@ -20,7 +20,7 @@ constexpr std::size_t kBodyMax = std::size_t{4} << 20;
 constexpr unsigned int kConnectionsMax = 16'384;
 constexpr unsigned int kIdleSeconds = 60;
 constexpr std::size_t kConnectionBytes = 16 << 10;
-/// In the words of GnuTLS.
+/// In the syntax of GnuTLS.
 constexpr const char* kProtocols = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 constexpr Duration kComment = Duration::seconds(15);
 
@@ -75,7 +75,7 @@ class MicroHttpServer final : public HttpServer {
   using Known = tl::expected<Caller, CallStatus>;
   [[nodiscard]] bool handle_plain(const ExchangePtr& exchange, const Known& caller);
   void begin(const ExchangePtr& exchange, const Known& caller);
-  /// Who shows the token; without one, nobody.
+  /// Returns the user of the token; without one, a caller of kNobody.
   [[nodiscard]] Known caller_of(MHD_Connection* connection) const;
   void put_metrics(const ExchangePtr& exchange, const Known& caller);
   void comment_soon();
@@ -99,7 +99,7 @@ class MicroHttpServer final : public HttpServer {
 MicroHttpServer::~MicroHttpServer() {
   if (timer_) env_.timers.cancel(*timer_);
   {
-    // It must not be stopped while a connection waits.
+    // The server must not be stopped while a connection waits.
     const std::scoped_lock lock(mutex_);
     for (const ExchangePtr& each : exchanges_) {
       each->end({CallCode::kUnavailable, "the controller ends"});
@@ -130,7 +130,7 @@ Status MicroHttpServer::listen(const HttpServerOptions& options) {
   return {};
 }
 
-/// A connection that waits is not looked at, so that its client has gone is found by writing.
+/// A waiting connection is not polled, so only a write shows that its client has gone.
 void MicroHttpServer::comment_soon() {
   timer_ = env_.timers.call_after(kComment, [this] {
     {
@@ -182,8 +182,8 @@ void MicroHttpServer::on_end(void* server, MHD_Connection*, void** exchange,
   delete its;
 }
 
-/// Decides what can be decided here, and posts the rest. The connection waits in any case, and is
-/// answered when it is looked at next.
+/// Decides what can be decided on this thread, and posts the rest. The connection waits in any
+/// case, and is answered at its next turn.
 void MicroHttpServer::handle(const ExchangePtr& exchange, MHD_Connection* connection) {
   const auto add_query = [](void* query, MHD_ValueKind, const char* key, const char* value) {
     auto& values = *static_cast<std::map<std::string, std::string>*>(query);
@@ -214,7 +214,7 @@ bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& cal
     return true;
   }
   if (path == "/healthz") {
-    // The loop answers, and it decides: that is what is asked.
+    // The loop answers, because its state decides the answer.
     env_.post([this, exchange] {
       if (std::string why = controller_.halted(); !why.empty()) {
         return exchange->end({CallCode::kUnavailable, std::move(why)});
@@ -232,7 +232,7 @@ bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& cal
   return true;
 }
 
-/// They are of the whole cluster, with figures of every tenant.
+/// Sends metrics of the whole cluster, with figures of every tenant.
 void MicroHttpServer::put_metrics(const ExchangePtr& exchange, const Known& caller) {
   if (!caller) return exchange->end(caller.error());
   if (!caller->tenant.empty()) {
@@ -248,7 +248,7 @@ void MicroHttpServer::put_metrics(const ExchangePtr& exchange, const Known& call
   });
 }
 
-/// Whether the caller may is for the method (api/authorization.hpp).
+/// Begins the call; the method decides whether the caller may (api/authorization.hpp).
 void MicroHttpServer::begin(const ExchangePtr& exchange, const Known& caller) {
   if (!caller) return exchange->end(caller.error());
   const HttpRequest& request = exchange->request;

@@ -1,10 +1,10 @@
-// api/http_server.hpp - the methods of clients as REST with JSON over TLS, and what browsers and
-// monitors ask for: server-sent events, /metrics, /healthz, /openapi.json.
+// api/http_server.hpp - the methods of clients as REST with JSON over TLS, and endpoints for
+// browsers and monitors: server-sent events, /metrics, /healthz, /openapi.json.
 //
 // Built beside a controller, on its loop; ends before it. libmicrohttpd's thread reads requests and
 // writes answers; a connection that waits for the loop, or for the next event, is suspended and
-// costs a descriptor and some KiB, so watchers may be many. What is too large, too many or has no
-// token for it is refused.
+// costs a descriptor and some KiB, so watchers may be many. Requests that are too large, too many
+// or without a valid token are refused.
 #pragma once
 
 #include <memory>
@@ -27,12 +27,12 @@ struct HttpServerOptions {
 
 class HttpServer {
  public:
-  /// Errors: an address that is none, or that cannot be listened at.
+  /// Errors: an invalid address, or one where it cannot listen.
   [[nodiscard]] static Result<std::unique_ptr<HttpServer>> start(const Env& env,
                                                                  Controller& controller,
                                                                  const HttpServerOptions& options);
   virtual ~HttpServer() = default;
-  /// With the port that was chosen.
+  /// Returns the address with the port that was chosen.
   [[nodiscard]] virtual const std::string& address() const = 0;
 };
 

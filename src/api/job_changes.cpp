@@ -25,7 +25,7 @@ JobHold hold_by(const Caller& caller, const Job& job) {
   return std::max(job.hold, JobHold::kOwner);
 }
 
-/// Seconds of a request, 0 for none; absent: `now`.
+/// Returns the seconds of a request, none for 0; `now` where it is absent.
 Result<std::optional<Duration>> changed_length(std::string_view field, std::optional<double> asked,
                                                const std::optional<Duration>& now) {
   constexpr double kLongest = 100.0 * 365 * 86'400;
@@ -39,7 +39,7 @@ Result<std::optional<Duration>> changed_length(std::string_view field, std::opti
   return std::optional(Duration::from_seconds(*asked));
 }
 
-/// The new values of a job; its class is not looked up yet.
+/// Returns the new values of a job; its class is not looked up yet.
 Result<ChangeJob> changed_job(const v1::ChangeJobRequest& request, const Job& job) {
   constexpr std::int32_t kPriorityMost = 1000;
   const JobRequest& now = job.submission->request;
@@ -89,7 +89,7 @@ class JobChanges {
   Controller& controller_;
 };
 
-/// None: the call was told that there is no such job, or that it has ended.
+/// Returns none where there is no such job, or it has ended; the call was finished with that error.
 template <class Request>
 std::optional<JobId> JobChanges::live_job(const Request& request, const CallPtr& call) const {
   const std::optional<JobId> job = find_job(controller_, request.id(), *call);

@@ -1,4 +1,4 @@
-// Hold, release, requeue and change over the API: who may, what is refused, what is shown.
+// Hold, release, requeue and change over the API: permitted callers, refusals, views.
 #include "api/serving_test.hpp"
 
 namespace orrery {

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-/// Whether a job that has not ended is in time for its deadline, as far as is expected.
+/// Describes whether a job that has not ended is expected to meet its deadline.
 std::optional<std::string> deadline_note(const Controller& controller, const Job& job) {
   const State& state = controller.state();
   if (job.submission == nullptr || ended(job.phase)) return std::nullopt;
@@ -32,7 +32,8 @@ std::optional<std::string> deadline_note(const Controller& controller, const Job
   return slack ? std::optional(slack_text(*slack)) : std::nullopt;
 }
 
-/// "rank 5 on node-3 is slow: it computes 1.43 s in a step, the median of the ranks is 1 s".
+/// Returns notes such as "rank 5 on node-3 is slow: it computes 1.43 s in a step, the median of the
+/// ranks is 1 s".
 std::vector<std::string> straggler_notes(const Controller& controller, const Job& job) {
   constexpr std::size_t kNamed = 8;
   const State& state = controller.state();
@@ -40,7 +41,7 @@ std::vector<std::string> straggler_notes(const Controller& controller, const Job
   if (!holds_devices(job.phase)) return notes;
   std::vector<NodePaces> paces = controller.agents().paces_of({job.id, job.attempt});
   if (paces.empty()) return notes;
-  // What left it with an earlier epoch is not of it.
+  // Nodes that left the job with an earlier epoch are left out.
   const LaunchPlan plan = launch_plan(state, job.id);
   std::erase_if(paces, [&](const NodePaces& of) {
     return std::none_of(plan.nodes.begin(), plan.nodes.end(),

@@ -15,14 +15,15 @@ namespace orrery {
 
 class JoinBook {
  public:
-  /// Errors: the file; a line that is none, with its number.
+  /// Errors: the file; an invalid line, with its number.
   [[nodiscard]] static Result<JoinBook> open(const Env& env, const std::string& directory);
 
-  /// A token that lets an agent of `node` in once, within an hour; earlier ones of the node end.
+  /// Makes a token that admits an agent of `node` once, within an hour; earlier ones of the node
+  /// end.
   [[nodiscard]] Result<std::string> make(const std::string& node);
-  /// The node whose token it is. Errors: kInput: not known, used, or too old.
+  /// Returns the token's node. Errors: kInput: not known, used, or too old.
   [[nodiscard]] Result<std::string> node_of(std::string_view token) const;
-  /// It lets nobody in any more. Errors: the file.
+  /// Invalidates the token. Errors: the file.
   [[nodiscard]] Status use(std::string_view token);
 
  private:

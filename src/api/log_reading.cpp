@@ -13,14 +13,14 @@ namespace orrery {
 namespace {
 
 constexpr Duration kAskAgain = Duration::milliseconds(200);
-/// A node that is away for longer, its agent being restarted, say, is not waited for.
+/// A node that does not answer for longer, such as during a restart of its agent, is skipped.
 constexpr int kMissesMax = 10;
-/// A question from here is answered with the size alone.
+/// A question from this position is answered with the size alone.
 constexpr std::uint64_t kFromEnd = kFromTail - 1;
-/// A part of a log has at least so many bytes, where the log has them.
+/// A part of a log has at least this many bytes, where the log has them.
 constexpr std::uint64_t kScanBytes = std::uint64_t{64} << 10;
 
-/// "2026-11-24T10:00:00Z", or how long ago.
+/// Reads a time such as "2026-11-24T10:00:00Z", or how long ago.
 Result<std::optional<Instant>> since_of(const std::string& text, Instant now) {
   if (text.empty()) return std::nullopt;
   if (text.find('T') != text.npos) {
@@ -66,7 +66,7 @@ void LogReading::ask(std::uint64_t from, void (LogReading::*answered)(const Answ
   controller_.ask_log(
       {{job_, attempt_}, {place.gang, place.rank, from}, probes ? since_ : std::nullopt},
       [self = shared_from_this(), answered](const Answer& answer) {
-        // Later, since an answer may come inside the question.
+        // Posted, because an answer may come inside the question.
         self->env_.post([self, answered, answer] { ((*self).*answered)(answer); });
       });
 }
@@ -117,7 +117,7 @@ void LogReading::begin_attempt() {
   soon(&LogReading::probe);
 }
 
-/// Asks each rank for the size of its log; a node that gave no answer once is not asked again.
+/// Asks each rank for the size of its log; a node that failed to answer once is not asked again.
 void LogReading::probe() {
   if (!call_->wanted()) return call_->finish({CallCode::kCancelled, ""});
   over_ = attempt_over();
@@ -182,7 +182,7 @@ void LogReading::begin_at(Cursor& cursor, const Answer& answer) {
   }
 }
 
-/// Looks for the beginning of the last lines in what lies before `scanned`.
+/// Looks for the start of the last lines in the bytes before `scanned`.
 void LogReading::scan(const Answer& answer) {
   Cursor& cursor = cursors_[at_];
   const LogPart& part = answer.part.part;
@@ -198,7 +198,7 @@ void LogReading::scan(const Answer& answer) {
   }
   if (!found) {
     cursor.scanned = block;
-    cursor.from = part.from > asked ? 0 : block;  // 0: what is not kept is counted
+    cursor.from = part.from > asked ? 0 : block;  // 0: missing bytes are counted
     found = cursor.from <= cursor.earliest;
   }
   cursor.from = std::max(cursor.from, cursor.earliest);
@@ -211,7 +211,7 @@ void LogReading::scan(const Answer& answer) {
   soon(&LogReading::probe);
 }
 
-/// "ranks 0 to 3 and 8"; of several gangs "rank 0 of gang 1, ..".
+/// Returns "ranks 0 to 3 and 8"; for several gangs "rank 0 of gang 1, ..".
 std::string LogReading::ranks_text() const {
   std::vector<std::string> names;
   bool gangs = false;
@@ -229,7 +229,8 @@ std::string LogReading::ranks_text() const {
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
-/// Leaves the rank that is named. False: there is none, and the call was told.
+/// Keeps only the rank that is named. Returns false where there is none; the call was finished with
+/// that error.
 bool LogReading::choose_rank() {
   const auto named = std::find_if(cursors_.begin(), cursors_.end(), [&](const Cursor& cursor) {
     return cursor.place.rank == request_.rank();
@@ -264,7 +265,7 @@ void LogReading::choose() {
                      request_.node().empty() ? "" : " on " + request_.node())});
   }
   if (over_ && !request_.has_rank()) {
-    // Ranks that wrote nothing, as those that hold nodes for a script of Slurm, get no label
+    // Ranks without output, such as those that hold nodes for a script of Slurm, get no label
     // either.
     std::erase_if(cursors_, [](const Cursor& cursor) {
       return cursor.stage == Cursor::Stage::kRead && cursor.size == 0;
@@ -301,7 +302,7 @@ void LogReading::on_part(const Answer& answer) {
       answer.part.found && (cursor.from == kFromTail || answer.part.part.from <= cursor.from);
   if (away && !goes_on) {
     miss(cursor, answer.source);
-    // At last the end of the log, which the controller keeps.
+    // As a last resort the end of the log is sent, which the controller keeps.
     const bool given_up = cursor.stage == Cursor::Stage::kDone;
     if (given_up && answer.part.found) send_part(cursor, answer);
     return soon(&LogReading::step);
@@ -310,7 +311,7 @@ void LogReading::on_part(const Answer& answer) {
   const bool known = cursor.stage == Cursor::Stage::kRead;
   if (answer.part.found && !answer.part.part.bytes.empty()) {
     send_part(cursor, answer);
-    // Without `follow` a log that grows ends where it ended in the beginning.
+    // Without `follow` a growing log is read up to its size at the start.
     const bool at_end = !over_ && cursor.from >= cursor.size;
     if (!request_.follow() && at_end) cursor.idle = Cursor::Idle::kYes;
     return call_->when_taken([self = shared_from_this()] { self->step(); });
@@ -349,7 +350,7 @@ void LogReading::send_part(Cursor& cursor, const Answer& answer) {
   cursor.from = part.from + part.bytes.size();
 }
 
-/// An agent that is restarted comes back within seconds, and a node that is lost ends the attempt.
+/// A restarted agent comes back within seconds, and a lost node ends the attempt.
 void LogReading::miss(Cursor& cursor, Source source) {
   cursor.source = source;
   cursor.idle = Cursor::Idle::kYes;

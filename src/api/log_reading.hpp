@@ -1,10 +1,10 @@
-// api/log_reading.hpp - one client that reads what the ranks of a job write, to the end or as it
-// grows.
+// api/log_reading.hpp - one client's reading of the logs of a job's ranks, to their end or as they
+// grow.
 //
-// Begun by ReadLog; lives as long as its call is wanted and there is more. First each rank is asked
-// whether it has a log (and where its last lines begin), then the ranks are read in turn, a part at
-// a time. With `follow` and no attempt named the next attempt comes after the one that is over. On
-// the controller's loop.
+// Begun by ReadLog; lives as long as its call is wanted and there is more to read. First each rank
+// is asked whether it has a log (and where its last lines begin), then the ranks are read in turn,
+// a part at a time. With `follow` and no attempt named the next attempt follows the one that is
+// over. On the controller's loop.
 // Invariants: one question is on its way at a time, and none while an earlier part waits for the
 // client, so a reading holds two parts at most, however slow its client. A reading ends without an
 // error only if every byte that is kept was sent, and bytes that are not kept were counted.
@@ -24,7 +24,7 @@ namespace orrery {
 
 class LogReading : public std::enable_shared_from_this<LogReading> {
  public:
-  /// Fails the call where `since` is no time. Precondition: the job is known, and has had the
+  /// Fails the call where `since` is not a time. Precondition: the job is known, and has had the
   /// attempt if one is named.
   static void begin(Controller& controller, const Env& env, const v1::ReadLogRequest& request,
                     std::shared_ptr<Call> call);
@@ -36,15 +36,15 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
   using Answer = Controller::LogAnswer;
   using Source = Controller::LogSource;
 
-  /// How far one rank is read.
+  /// The progress of reading one rank.
   struct Cursor {
     Controller::LogPlace place;
     std::uint64_t from = 0;
     std::uint64_t size = 0;         ///< when the reading of the attempt began
-    std::uint64_t earliest = 0;     ///< what was written before `since` ends here
+    std::uint64_t earliest = 0;     ///< end of what was written before `since`
     std::uint64_t scanned = 0;      ///< the last lines are looked for before this byte
-    std::uint32_t lines_left = 0;   ///< and so many of them are missing
-    int misses = 0;                 ///< answers in a row that its node did not give
+    std::uint32_t lines_left = 0;   ///< how many of them are still missing
+    int misses = 0;                 ///< consecutive questions that its node did not answer
     Source source = Source::kNode;  ///< of the last answer
     enum class Stage : std::uint8_t { kUnknown, kAbsent, kScanned, kRead, kDone };
     Stage stage = Stage::kUnknown;
@@ -70,7 +70,7 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
   void ask(std::uint64_t from, void (LogReading::*answered)(const Answer&));
   void soon(void (LogReading::*what)());
   void later(void (LogReading::*what)());
-  /// Whether the attempt being read cannot write any more.
+  /// Whether the attempt being read can write no more.
   [[nodiscard]] bool attempt_over() const;
   [[nodiscard]] bool resumed() const;
   [[nodiscard]] std::string node_name(const Cursor& cursor) const;
@@ -86,8 +86,8 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
   std::uint32_t attempt_ = 0;
   std::optional<Instant> since_;
   std::vector<Cursor> cursors_;
-  std::size_t at_ = 0;  ///< the cursor that is asked
-  bool over_ = false;   ///< as of the question on its way
+  std::size_t at_ = 0;  ///< index of the cursor that is asked
+  bool over_ = false;   ///< attempt_over() when the pending question was sent
   std::uint32_t ranks_ = 0;
   std::vector<std::string> failures_;
 };

@@ -1,7 +1,7 @@
-// api/method_summary.hpp - what each method does, in a line, for the OpenAPI document.
+// api/method_summary.hpp - a one-line summary of each method, for the OpenAPI document.
 //
-// One constant table. A method that is served by HTTP has its line there; a test says which has
-// not.
+// One constant table. Each method that is served by HTTP has its line there; a test finds those
+// that lack one.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@ struct MethodSummary {
   std::string_view text;
 };
 
-/// nullptr: the method has none.
+/// Returns nullptr where the method has none.
 [[nodiscard]] const MethodSummary* method_summary(std::string_view method);
 
 }  // namespace orrery

@@ -1,5 +1,5 @@
-// api/method_table.hpp - the methods of a service by their names: what each takes, who may call it,
-// what it does.
+// api/method_table.hpp - the methods of a service by name: the request of each, its permitted
+// callers, and its handler.
 //
 // Made once, before the servers that look methods up in it; then immutable, so any thread may look.
 #pragma once
@@ -16,7 +16,7 @@ namespace orrery {
 
 enum class Effect : std::uint8_t { kRead, kChange };
 
-/// What of the cluster a method is about, and so what a caller with a tenant may have of it
+/// The part of the cluster that a method is about, which decides what a caller with a tenant gets
 /// (api/authorization.hpp). Every method states one.
 enum class Scope : std::uint8_t {
   kUnstated,  ///< callers with a tenant are refused
@@ -25,10 +25,10 @@ enum class Scope : std::uint8_t {
   kOwn,       ///< many tenants; the method shows what the caller's Visibility lets through
 };
 
-/// Whether a method that changes something goes on for as long as its client does.
+/// Whether a method that changes something lasts as long as its client's call.
 enum class Lasting : std::uint8_t { kNo, kYes };
 
-/// The least role that may call a method, whether it leaves anything behind, and its scope.
+/// The least role that may call a method, whether it changes anything, and its scope.
 struct MethodRule {
   Role role = Role::kViewer;
   Effect effect = Effect::kRead;
@@ -38,9 +38,9 @@ struct MethodRule {
 
 struct Method {
   MethodRule rule;
-  /// An empty message of the kind it takes.
+  /// Makes an empty request message.
   std::function<std::unique_ptr<google::protobuf::Message>()> request;
-  /// On the controller's loop.
+  /// Runs on the controller's loop.
   std::function<void(const google::protobuf::Message&, std::shared_ptr<Call>)> handle;
 };
 
@@ -58,7 +58,7 @@ class MethodTable {
 
   void add(const std::string& name, Method method) { methods_[name] = std::move(method); }
 
-  /// nullptr: there is none.
+  /// Returns nullptr where there is none.
   [[nodiscard]] const Method* find(std::string_view name) const {
     const auto found = methods_.find(name);
     return found == methods_.end() ? nullptr : &found->second;

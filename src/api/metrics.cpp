@@ -77,7 +77,7 @@ void add_jobs(const State& state, Families& families) {
                number(state.ended_jobs()));
 }
 
-/// Those of one kind that wait or run, by tenant.
+/// Adds the numbers of waiting, running and held jobs, by tenant and phase.
 void add_jobs_by_tenant(const State& state, Families& families) {
   std::map<std::pair<TenantId, JobPhase>, std::size_t> counts;
   const auto add = [&](JobId id) {
@@ -121,7 +121,7 @@ void add_foreign_reports(const LiveCounts& counts, const Topology& topology, Fam
   }
 }
 
-/// What this controller has counted since its start.
+/// Adds what this controller has counted since its start.
 void add_counts(const LiveCounts& counts, Families& families) {
   constexpr MetricType kHistogram = MetricType::Histogram;
   add_histogram(families.family({"orrery_job_queue_wait_seconds",
@@ -143,7 +143,7 @@ void add_counts(const LiveCounts& counts, Families& families) {
                 {{"version", std::string(program_version())}});
 }
 
-/// One family of metrics of nodes, or of accelerators: what each reading says, where it says it.
+/// One family of metrics of nodes, or of accelerators, with the values of readings that have them.
 struct ReadingMetric {
   Families::Name name;
   std::function<std::optional<double>(const NodeReading&)> of_node = {};
@@ -216,7 +216,7 @@ void add_reading(const ReadingMetric& metric, const std::string& node, const Nod
   }
 }
 
-/// Of agents that are connected: what others said last is of no use to a graph.
+/// Adds readings of connected agents: the last readings of others are of no use to a graph.
 void add_readings(const Controller& controller, Families& families) {
   const Topology& topology = *controller.state().setup().topology;
   std::vector<ReadingMetric> metrics = node_metrics();

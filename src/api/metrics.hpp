@@ -1,4 +1,4 @@
-// api/metrics.hpp - the cluster in numbers, for Prometheus.
+// api/metrics.hpp - metrics of the cluster, for Prometheus.
 //
 // Read from the state when it is asked for, and from what the controller counts since its start
 // (executor/live_counts.hpp). Names and units follow Prometheus' conventions. On the controller's
@@ -11,7 +11,7 @@
 
 namespace orrery {
 
-/// In the text format.
+/// Returns the metrics in Prometheus' text format.
 [[nodiscard]] std::string metrics_text(const Controller& controller);
 
 }  // namespace orrery

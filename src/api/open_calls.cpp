@@ -22,7 +22,7 @@ class OpenCalls::OpenCall final : public ForwardedCall {
     if (over_) return;
     over_ = true;
     inner().finish(status);
-    // It holds what the method keeps of the call, which holds the call.
+    // It holds what the method keeps of the call, which holds the call: this breaks the cycle.
     if (!ending_) gone_ = nullptr;
   }
   [[nodiscard]] bool wanted() const override { return !over_ && inner().wanted(); }
@@ -30,7 +30,7 @@ class OpenCalls::OpenCall final : public ForwardedCall {
     gone_ = gone;
     inner().when_gone(std::move(gone));
   }
-  /// Ends the call from outside its method and tells the method that the client has gone.
+  /// Ends the call from outside its method and reports to the method that the client has gone.
   void end(const CallStatus& status) {
     if (over_) return;
     ending_ = true;
@@ -62,7 +62,7 @@ MethodTable OpenCalls::watched(const MethodTable& methods) {
     if (method.rule.effect == Effect::kRead || method.rule.lasting == Lasting::kYes) {
       wrapped.handle = [this, handle = method.handle](const google::protobuf::Message& request,
                                                       const std::shared_ptr<Call>& call) {
-        // It may have been taken away since the server looked.
+        // The token may have been revoked since the server looked.
         const auto holder = tokens_.holder(call->caller().credential);
         if (!holder) return call->finish(holder.error());
         auto open = std::make_shared<OpenCall>(call);

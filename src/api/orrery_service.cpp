@@ -36,7 +36,7 @@ const MethodRule kReadsOwn{Role::kViewer, Effect::kRead, Scope::kOwn};
 const MethodRule kReadsCluster{Role::kViewer, Effect::kRead, Scope::kCluster};
 const MethodRule kOperates{Role::kOperator, Effect::kChange, Scope::kCluster};
 
-/// What a page asks for: so many rows of those numbered from `first` on.
+/// The rows of a page: so many of those numbered from `first` on.
 struct Page {
   std::uint64_t first = 0;
   std::uint32_t size = kPageUsual;
@@ -62,7 +62,7 @@ Result<Page> page_of(const Request& request) {
   return page;
 }
 
-/// What a request for events names.
+/// Returns the selection that a request for events asks for.
 template <class Request>
 EventSelectionText selection_text(const Request& request) {
   EventSelectionText text{.job = std::nullopt,
@@ -86,18 +86,18 @@ class Methods {
  private:
   [[nodiscard]] const State& state() const { return controller_.state(); }
   [[nodiscard]] Visibility visibility(const Call& call) const { return {state(), call.caller()}; }
-  /// What the caller may see of events, those of archived jobs included.
+  /// Returns the caller's visibility of events, including those of archived jobs.
   [[nodiscard]] Visibility history_visibility(const Call& call) const {
     return visibility(call).with_archive(
         [&controller = controller_](JobId job) { return tenant_of_job(controller, job.value()); });
   }
 
-  /// None: the call was told that there is no such job.
+  /// Returns none where there is no such job; the call was finished with that error.
   template <class Request>
   [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
     return find_job(controller_, request.id(), *call);
   }
-  /// Answers with a job of the archive; false: it is not there.
+  /// Answers with a job of the archive; returns false where it is not there.
   template <class Request>
   [[nodiscard]] bool answer_from_archive(const Request& request, const CallPtr& call) const {
     if (request.id() >= state().jobs() || state().has(JobId::at(request.id()))) return false;
@@ -109,7 +109,7 @@ class Methods {
     return find_node(controller_, name, *call);
   }
 
-  /// Answers with what the state shows now, once that is durable.
+  /// Answers with a view of the present state, once that is durable.
   template <class View>
   void read(const CallPtr& call, View view) const {
     controller_.after_durable([call, view = std::move(view)] { call->reply(view); });
@@ -129,7 +129,7 @@ class Methods {
   void burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const;
   void command_node(NodeId node, InputKind what, const std::string& request_id,
                     const CallPtr& call) const;
-  /// A line in the log of what an operator commands.
+  /// Logs an operator's command.
   void note(const CallPtr& call, std::string_view what, LogField of) const;
   void list_power(const v1::ListPowerDomainsRequest& request, const CallPtr& call) const;
   void set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call) const;
@@ -178,8 +178,8 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
                      });
 }
 
-/// Errors: a phase or a tenant that there is not, with the nearest name. A tenant that the caller
-/// does not see is not there for it.
+/// Errors: a phase or a tenant that does not exist, with the nearest name. A tenant that the caller
+/// does not see counts as not existing.
 Status check_filters(const v1::ListJobsRequest& request, const State& state,
                      const Visibility& sees) {
   if (!request.phase().empty()) {
@@ -226,7 +226,7 @@ void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call)
            (request.tenant().empty() || tenant == request.tenant()) &&
            (request.name().empty() || matches(name, request.name()));
   };
-  // A page may be short: what filters pass over in the archive is bounded, too.
+  // A page may be short: the number of archived jobs that filters skip is bounded, too.
   constexpr std::size_t kArchivedMax = 10'000;
   std::size_t archived = 0;
   ArchiveWalk archive(controller_);
@@ -430,7 +430,7 @@ void Methods::set_cap(const v1::SetPowerCapRequest& request, const CallPtr& call
                       });
 }
 
-/// "AFTER:HASH:BATCH:SKIP": where the next page begins.
+/// Returns "AFTER:HASH:BATCH:SKIP", the place where the next page begins.
 std::string token_of(const EventPlace& place) {
   return fmt::format("{}:{:x}:{}:{}", place.segment.after, place.segment.history_hash, place.batch,
                      place.skip);

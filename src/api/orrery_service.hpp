@@ -13,17 +13,19 @@
 
 namespace orrery {
 
-/// By their names: "SubmitJob". Each is called, and answers, on the controller's loop.
+/// Returns the methods by name: "SubmitJob". Each is called, and answers, on the controller's loop.
 [[nodiscard]] MethodTable orrery_methods(Controller& controller, const Env& env);
 
-/// The job of that number. None: the call was told that there is none, or that it is archived.
+/// Returns the job of that number. None: there is none, or it is archived, and the call was
+/// finished with that error.
 [[nodiscard]] std::optional<JobId> find_job(const Controller& controller, std::uint64_t number,
                                             Call& call);
 
-/// What names a change among those of all callers: two who count theirs from 1 mean two changes.
+/// Makes a request id unique among all callers: two that count theirs from 1 mean two changes.
 [[nodiscard]] std::string own_request_id(const std::string& request_id, const Call& call);
 
-/// The node of that name. None: the call was told so, with the name that is near.
+/// Returns the node of that name. None: there is none, and the call was finished with that error
+/// and the nearest name.
 [[nodiscard]] std::optional<NodeId> find_node(const Controller& controller, const std::string& name,
                                               Call& call);
 

@@ -17,20 +17,20 @@ namespace {
 constexpr int kMessageBytesMax = 4 << 20;
 constexpr int kKeepaliveMs = 10'000;
 constexpr int kKeepalivePatienceMs = 5'000;
-/// Calls that wait for the loop.
+/// Limit of calls that wait for the loop.
 constexpr std::int64_t kWaitingCallsMax = 10'000;
 constexpr auto kShutdownPatience = std::chrono::milliseconds(200);
 
 constexpr std::string_view kService = "/orrery.v1.Orrery/";
 constexpr std::string_view kAgents = "/orrery.v1.AgentService/Connect";
 
-/// The peer of a connection, as its certificate says.
+/// The peer of a connection, from its certificate.
 struct CertifiedPeer {
   std::string node;  ///< empty: it has shown none
   ShownKey key;
 };
 
-/// What all streams share. Outlives them: the server waits for them.
+/// State that all streams share. It outlives them: the server waits for them.
 struct Shared {
   Env env;
   Controller& controller;
@@ -85,7 +85,7 @@ class Refusal final : public GrpcReactor {
   explicit Refusal(const CallStatus& status) { stream_->finish(status); }
 };
 
-/// A call of a client: one message, then the answer, or more messages as the method asks for them.
+/// A call of a client: one message, then the answer, or more messages as the method reads them.
 class CallReactor final : public GrpcReactor {
  public:
   CallReactor(Shared& shared, const Method& method, Caller caller)
@@ -115,7 +115,8 @@ class CallReactor final : public GrpcReactor {
   bool begun_ = false;  ///< the first message has come
 };
 
-/// The controller's end of an agent. Made and ended on the loop, but for its first message.
+/// The controller's end of an agent's stream. Made and ended on the loop, but for its first
+/// message.
 class GrpcAgent final : public AgentSession {
  public:
   GrpcAgent(Shared& shared, std::shared_ptr<GrpcStream> stream, CertifiedPeer certified)
@@ -156,7 +157,7 @@ class GrpcAgent final : public AgentSession {
   std::optional<NodeId> node_;  ///< once it is welcome
 };
 
-/// One message of an agent is on its way to the loop at a time, so a loop that is slow slows them.
+/// Sends one message of an agent at a time to the loop, so a slow loop slows the agents.
 class AgentReactor final : public GrpcReactor {
  public:
   AgentReactor(Shared& shared, CertifiedPeer certified)
@@ -217,7 +218,7 @@ class GrpcServer final : public Server, private grpc::CallbackGenericService {
   std::unique_ptr<grpc::Server> server_;
 };
 
-/// Clients show a token, agents a certificate: one that is shown must be good.
+/// Clients show a token, agents a certificate: a certificate that is shown must be valid.
 std::shared_ptr<grpc::ServerCredentials> credentials(const ServerTls& tls) {
   grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
   options.pem_root_certs = tls.authority;
@@ -255,7 +256,7 @@ CertifiedPeer certified_peer(const grpc::GenericCallbackServerContext& context) 
           shown_key(std::string(shown[0].data(), shown[0].size()))};
 }
 
-/// Who shows the token; without one, nobody.
+/// Returns the user of the token; without one, a caller of kNobody.
 tl::expected<Caller, CallStatus> GrpcServer::caller_of(
     const grpc::GenericCallbackServerContext& context) const {
   constexpr std::string_view kBearer = "Bearer ";
@@ -266,7 +267,7 @@ tl::expected<Caller, CallStatus> GrpcServer::caller_of(
   return shared_.tokens.caller(value.substr(kBearer.size()));
 }
 
-/// Finds out who calls; whether it may is for the method (api/authorization.hpp).
+/// Identifies the caller; the method decides whether it may (api/authorization.hpp).
 grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const std::string& name = context->method();

@@ -1,13 +1,14 @@
 // api/server.hpp - serves a controller over gRPC with TLS: the methods of clients, and the streams
 // of agents.
 //
-// Built beside a controller, on its loop; ends before it. gRPC's threads only decode, look up who
-// calls, and post to the loop, where the method decides whether the caller may
-// (api/authorization.hpp); answers go the other way. What waits for the loop is
-// bounded: beyond that a call is refused with RESOURCE_EXHAUSTED. What a client does not take is
-// bounded too, and ends its call.
-// Invariant: no method is called without a token, but those for callers without one, and no agent
-// is heard without a certificate of the cluster's authority that names its node.
+// Built beside a controller, on its loop; ends before it. gRPC's threads only decode, identify the
+// caller, and post to the loop, where the method decides whether the caller may
+// (api/authorization.hpp); answers go the other way. Calls that wait for the loop are bounded:
+// beyond that a call is refused with RESOURCE_EXHAUSTED. Messages that a client does not take are
+// bounded too, and end its call.
+// Invariant: no method is called without a token, except those for callers without one, and no
+// message of an agent is accepted without a certificate of the cluster's authority that names its
+// node.
 #pragma once
 
 #include <memory>
@@ -30,11 +31,11 @@ struct ServerOptions {
 
 class Server {
  public:
-  /// Error: the address cannot be listened at, or not with this certificate.
+  /// Error: it cannot listen at the address, or not with this certificate.
   [[nodiscard]] static Result<std::unique_ptr<Server>> start(const Env& env, Controller& controller,
                                                              const ServerOptions& options);
   virtual ~Server() = default;
-  /// With the port that was chosen: "127.0.0.1:34017".
+  /// Returns the address with the port that was chosen: "127.0.0.1:34017".
   [[nodiscard]] virtual const std::string& address() const = 0;
 };
 

@@ -15,7 +15,7 @@ TEST_F(ServerTest, AnAgentIsHeardOnlyForTheNodeOfItsCertificate) {
   AgentTls foreign = agent_tls(make_authority(RealClock().now_wall()).value(), "node0");
   foreign.authority = authority.certificate;
   EXPECT_TRUE(agent_hears(foreign, "node0").starts_with("lost: ")) << "a foreign certificate";
-  // Nor does it take its own for one of an agent.
+  // The server does not accept its own certificate for one of an agent.
   const ServerTls own = certify_server(authority, {"node0"}, RealClock().now_wall()).value();
   EXPECT_TRUE(agent_hears({own.identity, authority.certificate}, "node0").starts_with("lost: "));
 }

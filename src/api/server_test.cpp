@@ -305,7 +305,7 @@ TEST_F(ServerTest, WhatOnlyANewerAgentSaysIsPassedOver) {
   EXPECT_TRUE(answer.has_welcome());
 }
 
-/// An agent that listens to nobody.
+/// An agent that ignores all messages.
 class DeafSession final : public AgentSession {
  public:
   void send(const ControllerMessage&) override {}
@@ -357,7 +357,7 @@ TEST_F(ServerTest, TellsOfItselfAndEndsStreamsWhenAJobEnds) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line;
   }
   std::thread canceller([&] {
-    // Once somebody watches.
+    // Waits until there is a watcher.
     for (bool watched = false; !watched;) {
       serving_->run([&](Controller& controller) { watched = controller.watched(); });
     }

@@ -1,4 +1,4 @@
-// api/serving_test.hpp - a controller that serves in another thread, and what calls it, for tests.
+// api/serving_test.hpp - a controller that serves in another thread, and its clients, for tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ class Serving {
     thread_.join();
   }
 
-  /// For tests that look inside; in the controller's thread.
+  /// Runs a function in the controller's thread, for tests that inspect it.
   void run(const std::function<void(Controller&)>& what) {
     std::promise<void> done;
     loop_->env().post([&] {
@@ -68,7 +68,7 @@ class Serving {
     done.get_future().wait();
   }
 
-  /// For what runs on the controller's loop already.
+  /// Runs a function for callers that are on the controller's loop already.
   void run_here(const std::function<void(Controller&)>& what) { what(*controller_); }
   /// Runs on the controller's loop, later. Any thread.
   void post(std::function<void()> what) { loop_->env().post(std::move(what)); }
@@ -138,7 +138,7 @@ struct Freed {
   }
 };
 
-/// To a server that shows a certificate of the authority for this address.
+/// A TLS connection to a server whose certificate is of the authority and for this address.
 class TlsConnection {
  public:
   TlsConnection(const std::string& address, const std::string& authority)
@@ -159,7 +159,7 @@ class TlsConnection {
   void send(const std::string& text) {
     (void)BIO_write(stream_.get(), text.data(), static_cast<int>(text.size()));
   }
-  /// Empty: no more comes.
+  /// Returns empty at the end.
   [[nodiscard]] std::string receive() {
     char block[4096];
     const int got = BIO_read(stream_.get(), block, sizeof block);
@@ -171,7 +171,7 @@ class TlsConnection {
   std::unique_ptr<BIO, Freed<&BIO_free_all>> stream_;
 };
 
-/// What an agent hears first.
+/// Records an agent's first event.
 class FirstWord final : public ChannelEvents {
  public:
   void on_welcome(const AgentWelcome&) override { heard = "welcome"; }
@@ -186,7 +186,7 @@ class FirstWord final : public ChannelEvents {
   std::string heard;
 };
 
-/// By this authority, for this node, made so many days ago.
+/// Makes an agent's identity by this authority, for this node, issued so many days ago.
 inline AgentTls agent_tls(const TlsIdentity& authority, const std::string& node,
                           std::int64_t days = 0) {
   const CertificateRequest request = request_certificate().value();
@@ -232,7 +232,7 @@ class ServerTest : public ::testing::Test {
     return answer ? answer->id() : 0;
   }
 
-  /// The whole answer, or, of a stream, what came before `until`.
+  /// Returns the whole answer, or, for a stream, the part before `until`.
   [[nodiscard]] std::string http(const std::string& request, const std::string& until = "") const {
     TlsConnection connection(serving_->http, serving_->authority.certificate);
     connection.send(request);
@@ -250,7 +250,7 @@ class ServerTest : public ::testing::Test {
                 token + "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
   }
 
-  /// What an agent with these certificates that opens as `node` hears first.
+  /// Returns the first event of an agent with these certificates that opens as `node`.
   [[nodiscard]] std::string agent_hears(const AgentTls& tls, const std::string& node) const {
     const auto real = RealEnv::create().value();
     FirstWord first;
@@ -267,7 +267,7 @@ class ServerTest : public ::testing::Test {
             .version = "test",
             .inventory = {.accelerator = "h100", .accelerators = 8}};
   }
-  /// What an agent with these certificates is answered that asks for another one for its key.
+  /// Returns the answer to an agent with these certificates that asks to renew its certificate.
   [[nodiscard]] Result<std::string> renew(const AgentTls& tls) const {
     const auto real = RealEnv::create().value();
     std::optional<Result<std::string>> heard;

@@ -1,4 +1,4 @@
-// api/store_service.hpp - the methods of orrery.v1.Orrery on the log itself, for admins.
+// api/store_service.hpp - the methods of orrery.v1.Orrery that manage the log, for admins.
 //
 // The controller outlives the table and every call. On the controller's loop.
 #pragma once

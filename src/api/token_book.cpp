@@ -31,7 +31,7 @@ constexpr std::size_t kNameMax = 100;
 constexpr int kWords = 4;  ///< of 64 bits in a token
 constexpr const char* kRoles = "a role of viewer, user, operator, admin";
 
-/// A replaced token is remembered for so long after its end, so that its holder is told of it.
+/// How long a replaced token is remembered after its end, so that its holder gets that reason.
 constexpr std::int64_t kReplacedKeptHours = 24 * 30;
 
 /// Whether a text may be a word of a line: printable ASCII without blanks.
@@ -40,12 +40,12 @@ bool is_word(const std::string& text) {
          std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
-/// A slash ends a user's name in what names its changes, so that no two users mean one change.
+/// A slash ends a user's name in request ids, so that no two users share one.
 bool is_user_name(const std::string& text) {
   return is_word(text) && text.find('/') == std::string::npos;
 }
 
-/// What an operator or admin changes belongs to no tenant, so neither can be kept to one.
+/// Changes of operators and admins belong to no tenant, so neither can be confined to one.
 Status check_rights(const Caller& user, const SourcePosition& where) {
   if (user.tenant.empty() || user.role < Role::kOperator) return {};
   return input_error(where,
@@ -61,8 +61,7 @@ Result<Instant> instant_of_key(const std::string& text, const SourcePosition& wh
   return at;
 }
 
-/// Takes up "KEY=VALUE". An unknown key may be a limit that a newer program set: the line is
-/// refused.
+/// Reads "KEY=VALUE". An unknown key may be a limit that a newer program set: the line is refused.
 Status set_key(const std::string& word, const SourcePosition& where, UserToken& token) {
   constexpr std::string_view kKeys[] = {"expires", "replaced", "run_as"};
   const std::size_t equals = word.find('=');

@@ -54,7 +54,7 @@ std::string blame_text(const Blame& blame, const Topology& topology) {
   return blame.evidence.empty() ? text : text + ": " + blame.evidence;
 }
 
-/// "waits for job 3 (prep) to finish and job 4 (load) to end".
+/// Returns "waits for job 3 (prep) to finish and job 4 (load) to end".
 std::string dependencies_text(const State& state, const Job& job) {
   constexpr std::size_t kNamed = 3;
   const Submission& asked = *job.submission;
@@ -96,7 +96,7 @@ std::string queued_text(const Controller& controller, JobId id) {
   return std::string(kBeforeItsPass);
 }
 
-/// Of a job that stops, which lost nodes may still run ranks of it.
+/// Names the lost nodes that may still run ranks of a stopping job.
 std::string lost_nodes_text(const State& state, JobId id) {
   const Topology& topology = *state.setup().topology;
   std::vector<std::string> lost;
@@ -166,7 +166,7 @@ void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
   for (const std::string& note : notes->notes) view.add_notes(note);
 }
 
-/// Of its newest attempt.
+/// Counts the accelerators of the newest attempt.
 std::uint32_t placed_accelerators(const Job& job) {
   std::uint32_t count = 0;
   for (const std::vector<NodeDevices>& gang : job.placed) {
@@ -187,7 +187,7 @@ void add_windows(const State& state, NodeId id, v1::Node& view) {
   }
 }
 
-/// What clocks the jobs on a node were given, where that is not the full one.
+/// Adds the clocks of the jobs on a node, where they differ from the full one.
 void add_clocks(const State& state, NodeId id, const Visibility& sees, v1::Node& view) {
   for (const JobId job : state.jobs_on(id)) {
     if (!holds_devices(state.job(job).phase)) continue;
@@ -395,7 +395,7 @@ v1::PowerDomain power_view(const Controller& controller, PowerDomainId id) {
 
 namespace {
 
-/// Devices of jobs; what several share counts once.
+/// Counts devices of jobs; a shared device counts once.
 std::uint32_t devices_in_use(const State& state) {
   std::map<NodeId, std::uint64_t> held;
   for (const RunningJob& run : state.running()) {

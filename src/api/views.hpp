@@ -1,4 +1,4 @@
-// api/views.hpp - control's state as the messages that people see (proto/orrery/v1/orrery.proto).
+// api/views.hpp - control's state as the messages of the API (proto/orrery/v1/orrery.proto).
 //
 // Pure reads, on the controller's loop. Cost: O(what is shown). A view of one job is made for
 // callers that may see the job; views that hold more than one tenant's show what their Visibility
@@ -11,25 +11,26 @@
 
 namespace orrery {
 
-/// kListed: a row without why a queued job waits, which explain_waits() adds to a list at once.
-/// kAll: with the text it was written as, too.
+/// kListed: a row without the reason why a queued job waits, which explain_waits() adds to a whole
+/// list. kAll: also with the text of the spec.
 enum class JobDetail : std::uint8_t { kListed, kRow, kAll };
 [[nodiscard]] v1::Job job_view(const Controller& controller, JobId id, JobDetail detail);
-/// Says of the queued jobs of a list why they wait. Precondition: its ids descend.
+/// Adds to the queued jobs of a list why they wait. Precondition: its ids descend.
 /// O(jobs that wait, each a comparison with the list).
 void explain_waits(const Controller& controller, v1::ListJobsResponse& list);
 [[nodiscard]] v1::Node node_view(const Controller& controller, NodeId id, const Visibility& sees);
 [[nodiscard]] v1::PowerDomain power_view(const Controller& controller, PowerDomainId id);
-/// To a caller with a tenant its jobs are those of the state that it sees. O(jobs) for such a one.
+/// For a caller with a tenant it counts only the jobs of the state that the caller sees; then
+/// O(jobs).
 [[nodiscard]] v1::Cluster cluster_view(const Controller& controller, const Visibility& sees);
 [[nodiscard]] v1::ListTenantsResponse tenants_view(const Controller& controller,
                                                    const Visibility& sees);
-/// "node-1 (drained: new disk), node-4 (lost: 5 heartbeats missed)": the nodes of types that a
-/// request may run on and that take no work; empty: there are none. O(nodes).
+/// Returns "node-1 (drained: new disk), node-4 (lost: 5 heartbeats missed)": the nodes of types
+/// that a request may run on and that take no work; empty: there are none. O(nodes).
 [[nodiscard]] std::string out_of_service_text(const State& state, const JobRequest& request,
                                               const Visibility& sees);
 
-/// Of this program.
+/// Returns the version of this program.
 [[nodiscard]] std::string_view program_version();
 
 [[nodiscard]] v1::EventRow event_view(const Controller& controller, const TimedEvent& event);

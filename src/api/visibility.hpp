@@ -22,9 +22,10 @@ class Visibility {
   Visibility(const State& state, const Caller& caller)
       : state_(&state), tenant_(caller.tenant), role_(caller.role) {}
 
-  /// Tells the tenant of a job that has left the state; none: it is not known.
+  /// Returns the tenant of a job that has left the state; none: it is not known.
   using TenantLookup = std::function<std::optional<std::string>(JobId)>;
-  /// The same, which also knows archived jobs. What the look-up refers to outlives it.
+  /// Returns a copy that also knows archived jobs. The objects that the look-up refers to outlive
+  /// it.
   [[nodiscard]] Visibility with_archive(TenantLookup archived) const {
     Visibility wider = *this;
     wider.archived_ = std::move(archived);
@@ -39,10 +40,10 @@ class Visibility {
   /// never submitted, and for an archived one without with_archive(): the state does not know its
   /// tenant. Cost for an archived job: a read of the archive.
   [[nodiscard]] bool job(JobId id) const;
-  /// How an answer names a job of the state: "12 (train)", or "a job of another tenant".
+  /// Returns how an answer names a job of the state: "12 (train)", or "a job of another tenant".
   [[nodiscard]] std::string job_text(JobId id) const;
-  /// Whether the caller may read the values of `environment` in the specs of a tenant: those who
-  /// may submit there.
+  /// Whether the caller may read the values of `environment` in the specs of a tenant: callers that
+  /// may submit there do.
   [[nodiscard]] bool environment_of(std::string_view path) const {
     return role_ >= Role::kUser && tenant(path);
   }

@@ -1,7 +1,7 @@
-// base/assert.hpp - ORRERY_ASSERT: a bug of ours, on in release too.
+// base/assert.hpp - ORRERY_ASSERT: a check for bugs of this program, on in release too.
 //
-// A failed assertion ends the process: going on would spread a broken invariant. What a user can
-// cause is never an assertion but a Result (base/error.hpp).
+// A failed assertion ends the process: going on would spread a broken invariant. An error that a
+// user can cause is never an assertion but a Result (base/error.hpp).
 #pragma once
 
 namespace orrery {

@@ -1,9 +1,9 @@
 // base/distribution.hpp - random variates with the same bits on every CPU and standard library.
 //
 // Plain values: aggregates to be written with designated initialisers, freely copied and shared;
-// all state lives in the Rng handed to sample(). They do not check their parameters: whoever reads
-// them from outside does. Built on base/math, never on the distributions of the standard library,
-// whose algorithms differ between implementations.
+// all state lives in the Rng handed to sample(). They do not check their parameters: the code that
+// reads them from outside does. Built on base/math, never on the distributions of the standard
+// library, whose algorithms differ between implementations.
 #pragma once
 
 #include <cstdint>

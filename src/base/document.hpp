@@ -1,9 +1,9 @@
 // base/document.hpp - a YAML or JSON file as an immutable tree whose every node knows its place.
 //
 // Built by Document::parse from text (libyaml does the scanning), read through DocumentNode
-// handles, which stay valid as long as their Document stays where it is. What makes YAML hard to
-// trust is refused with a position: anchors and aliases, tags, several documents in a file, keys
-// twice, keys that are not scalars, nesting deeper than 64, invalid UTF-8. JSON is a subset and
+// handles, which stay valid as long as their Document is not moved. Error-prone features of YAML
+// are refused with a position: anchors and aliases, tags, several documents in a file, duplicate
+// keys, keys that are not scalars, nesting deeper than 64, invalid UTF-8. JSON is a subset and
 // needs no switch. Cost: O(bytes) time; about 32 bytes a node beside the text.
 #pragma once
 
@@ -24,7 +24,7 @@ enum class NodeKind : std::uint8_t { kNull, kScalar, kSequence, kMapping };
 class DocumentNode {
  public:
   [[nodiscard]] NodeKind kind() const;
-  /// What a message calls it: "a mapping", "\"text\"", ...
+  /// Describes the node for a message: "a mapping", "\"text\"", ...
   [[nodiscard]] std::string shown() const;
   /// The scalar's text, unquoted and unescaped; "" for other kinds.
   [[nodiscard]] std::string_view text() const;
@@ -81,7 +81,7 @@ class Document {
     std::uint32_t text_begin = 0;
     std::uint32_t text_size = 0;
     std::uint32_t first_child = 0;
-    std::uint32_t next = 0;  ///< next sibling; 0: none (the root is nobody's sibling)
+    std::uint32_t next = 0;  ///< next sibling; 0: none (the root is no sibling)
     std::uint32_t children = 0;
   };
 
@@ -90,7 +90,7 @@ class Document {
   std::vector<Record> records_;
 };
 
-/// The whole of a file of at most `size_max` bytes; "-" is standard input. Errors name the file.
+/// Reads a file of at most `size_max` bytes; "-" is standard input. Errors name the file.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t size_max);
 
 }  // namespace orrery

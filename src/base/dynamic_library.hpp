@@ -1,9 +1,9 @@
 // base/dynamic_library.hpp - a shared library that the machine may or may not have, opened at run
-// time: those of accelerators come with their drivers, and a program linked to them would start
-// nowhere else.
+// time: libraries of accelerators come with their drivers, and a program linked to them would start
+// only on machines that have them.
 //
-// Owned by the driver, or what else is made of it; closed with it, so functions found in it die
-// with it.
+// Owned by the driver or other object that is made of it; closed with it, so functions found in it
+// become invalid with it.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,8 @@ namespace orrery {
 
 class DynamicLibrary {
  public:
-  /// The first of `names` (sonames or paths) that is there; nullptr: none is. Error: one is there
-  /// and cannot be loaded.
+  /// Opens the first of `names` (sonames or paths) that exists; nullptr: none does. Error: one
+  /// exists and cannot be loaded.
   [[nodiscard]] static Result<std::unique_ptr<DynamicLibrary>> open(
       std::span<const std::string> names);
   DynamicLibrary(std::string name, void* handle) : name_(std::move(name)), handle_(handle) {}
@@ -27,13 +27,14 @@ class DynamicLibrary {
 
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  /// Sets `function` to the one of that name; nullptr: it has none. The caller vouches for the
+  /// Sets `function` to the one of that name; nullptr: there is none. The caller vouches for the
   /// type.
   template <class Function>
   void find(const char* name, Function*& function) const {
     function = reinterpret_cast<Function*>(address_of(name));
   }
-  /// The same of a function that must be there. Error: an older library, or another.
+  /// Sets `function` to the one of that name, which must exist. Error: an older library, or
+  /// another.
   template <class Function>
   [[nodiscard]] Status require(const char* name, Function*& function) const {
     find(name, function);

@@ -28,7 +28,7 @@ using Callback = std::function<void()>;
 class Clock {
  public:
   virtual ~Clock() = default;
-  /// The time of day, for people and for what outlives the process. It may jump, back too.
+  /// The time of day, for people and for data that outlives the process. It may jump, back too.
   [[nodiscard]] virtual Instant now_wall() const = 0;
   /// Never goes back. Its epoch is arbitrary: compare it only with itself, in one process.
   [[nodiscard]] virtual Instant now_monotonic() const = 0;
@@ -52,7 +52,7 @@ class Timers {
   virtual bool cancel(const TimerId& timer) = 0;
 };
 
-/// Where seeds and unguessable names come from. Everything else draws from an Rng (base/rng.hpp).
+/// The source of seeds and unguessable names. Everything else draws from an Rng (base/rng.hpp).
 class Entropy {
  public:
   virtual ~Entropy() = default;
@@ -66,7 +66,7 @@ enum class StorageFailure {
   kOther,  ///< the message says what
 };
 
-/// An Error that also says, for a program, what kind of failure it was.
+/// An Error that also holds, for a program, the kind of failure.
 struct StorageError : Error {
   StorageFailure failure = StorageFailure::kOther;
 };
@@ -85,7 +85,7 @@ struct ByteRange {
   std::size_t size = 0;
 };
 
-/// An open file, written only at its end. It assumes nobody else writes it meanwhile.
+/// An open file, written only at its end. It assumes that it has no other writer meanwhile.
 class File {
  public:
   virtual ~File() = default;
@@ -124,9 +124,9 @@ class Storage {
   /// The whole of a file of at most `size_max` bytes; a larger one is an error.
   [[nodiscard]] virtual StorageResult<std::string> read_file(const std::string& path,
                                                              std::size_t size_max) = 0;
-  /// Replaces or creates the file in one step: whoever reads, also after a crash, sees the old
-  /// content or the new. After an error it is the old one, or, when only making the change durable
-  /// failed, either.
+  /// Replaces or creates the file in one step: a reader, also after a crash, sees the old content
+  /// or the new. After an error it is the old one, or, when only making the change durable failed,
+  /// either.
   [[nodiscard]] virtual StorageStatus write_file(const std::string& path,
                                                  std::string_view bytes) = 0;
   /// Names in a directory, sorted bytewise; without "." and "..", and without "*.tmp".
@@ -164,8 +164,8 @@ struct Closed {
   Error error;
 };
 
-/// What a connection tells its user; borrowed, so it must outlive the connection. Any method of the
-/// Transport may be called from inside.
+/// The events of a connection for its user; borrowed, so it must outlive the connection. Any method
+/// of the Transport may be called from inside.
 class ConnectionEvents {
  public:
   virtual ~ConnectionEvents() = default;
@@ -199,20 +199,20 @@ struct TransportLimits {
 
 /// Connections that carry frames (0 to frame_bytes_max bytes) reliably and in order. Addresses are
 /// "unix:/path", "tcp:127.0.0.1:7000" and "tcp:[::1]:7000"; names are not looked up. A peer that
-/// vanishes without a word is noticed only by whoever expects frames from it. The end of the Env
-/// ends every connection without an event.
+/// vanishes silently is noticed only by code that expects frames from it. The end of the Env ends
+/// every connection without an event.
 class Transport {
  public:
   virtual ~Transport() = default;
   [[nodiscard]] virtual Result<Listening> listen(std::string_view address,
                                                  ListenerEvents& events) = 0;
   /// Returns at once: frames may be sent right away and leave when the peer answers. Fails here
-  /// only for a malformed address; that nobody answers is told by on_close.
+  /// only for a malformed address; a peer that does not answer is reported by on_close.
   [[nodiscard]] virtual Result<ConnectionId> connect(std::string_view address,
                                                      ConnectionEvents& events) = 0;
   [[nodiscard]] virtual SendOutcome send(ConnectionId connection, std::string_view frame) = 0;
-  /// Ends it without further events. What the network has not taken is dropped, so a frame that
-  /// must arrive waits for the peer's answer. A connection already gone is fine.
+  /// Ends it without further events. Bytes that the network has not taken are dropped, so a frame
+  /// that must arrive waits for the peer's answer. A connection already gone is fine.
   virtual void close(ConnectionId connection) = 0;
   /// Accepts no more; connections already accepted stay.
   virtual void close(ListenerId listener) = 0;
@@ -222,12 +222,13 @@ class Transport {
 class Inbox {
  public:
   virtual ~Inbox() = default;
-  /// Thread-safe. Runs the callback on the loop; what one thread posts keeps its order. Unbounded:
-  /// whoever posts bounds what he has outstanding. What is left when the loop ends never runs.
+  /// Thread-safe. Runs the callback on the loop; callbacks of one thread keep their order.
+  /// Unbounded: the caller limits its outstanding callbacks. Callbacks left when the loop ends
+  /// never run.
   virtual void post(Callback callback) = 0;
 };
 
-/// All of the above, borrowed; a copy refers to the same. A test replaces single members.
+/// The parts of an Env, borrowed; a copy refers to the same parts. A test replaces single members.
 struct Env {
   Clock& clock;
   Timers& timers;

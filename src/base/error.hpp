@@ -1,7 +1,8 @@
 // base/error.hpp - how an expected failure travels: Result<T> holds a T or an Error.
 //
-// An Error is for the person who can mend it: it names the thing, the value and what was expected,
-// and, for input, the file, line and column. A bug is an ORRERY_ASSERT, a "no" a Rejection.
+// An Error is for a person that can correct it: it names the thing, the value and what was
+// expected, and, for input, the file, line and column. A bug is an ORRERY_ASSERT, a refusal a
+// Rejection.
 #pragma once
 
 #include <fmt/format.h>
@@ -12,7 +13,7 @@
 
 namespace orrery {
 
-/// Where in a user's file something stands. Lines and columns count from 1; 0 means unknown.
+/// A place in a user's file. Lines and columns count from 1; 0 means unknown.
 struct SourcePosition {
   std::string file;
   int line = 0;
@@ -24,7 +25,7 @@ struct SourcePosition {
   friend bool operator==(const SourcePosition&, const SourcePosition&) = default;
 };
 
-/// What kind of failure it is; it decides the exit code of the command line.
+/// The kind of failure; it decides the exit code of the command line.
 enum class ErrorKind {
   kInput,        ///< the user's file or argument is wrong: exit 2
   kInfeasible,   ///< the request is well formed but cannot be met: exit 1

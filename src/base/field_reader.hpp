@@ -58,7 +58,7 @@ concept Describable = requires(FieldReader& reader, T& value) { describe(reader,
 template <class T>
 concept WordedEnum = std::is_enum_v<T> && requires { enum_words(T{}); };
 
-/// The node is none of what was expected: "expected a list, found \"x\"".
+/// Returns the error of an unexpected node: "expected a list, found \"x\"".
 [[nodiscard]] Status unexpected_node(const DocumentNode& node, std::string_view expected);
 
 [[nodiscard]] Result<std::string> read_string(const DocumentNode& node);
@@ -70,11 +70,12 @@ concept WordedEnum = std::is_enum_v<T> && requires { enum_words(T{}); };
 /// A whole number in [low, high]; "1e3" and "4.0" are whole.
 [[nodiscard]] Result<std::int64_t> read_integer(const DocumentNode& node, std::int64_t low,
                                                 std::int64_t high);
-/// Position in `words` of the node's text.
+/// Returns the position in `words` of the node's text.
 [[nodiscard]] Result<std::size_t> read_word(const DocumentNode& node,
                                             std::span<const std::string_view> words);
 
-/// Reads one mapping, key by key; finish() after the last, which also refuses what is none.
+/// Reads one mapping, key by key; call finish() after the last key, which also refuses a node that
+/// is no mapping.
 class FieldReader {
  public:
   /// `patch`: required keys may be absent and then keep what the struct already holds.
@@ -127,7 +128,7 @@ class FieldReader {
     out = std::move(read);
   }
 
-  /// A known key whose value somebody else reads.
+  /// Marks a known key whose value other code reads.
   void elsewhere(std::string_view key) { find_even_null(key); }
 
   /// Notes a failure found by the caller; the first one stays.
@@ -142,7 +143,7 @@ class FieldReader {
   [[nodiscard]] std::vector<std::string_view> known() const { return known_; }
 #endif
 
-  /// The first failure, or an error for a key nobody asked for.
+  /// Returns the first failure, or an error for a key that was never asked for.
   [[nodiscard]] Status finish();
 
  private:
@@ -159,7 +160,7 @@ class FieldReader {
   std::vector<DocumentNode::Entry> entries_;
   std::vector<bool> used_;
   std::vector<std::string_view> known_;
-  bool sole_ = false;  ///< a scalar will do
+  bool sole_ = false;  ///< whether a scalar is accepted
   Status status_;
 #ifdef ORRERY_TEST_HOOKS
   std::string_view type_;

@@ -1,10 +1,9 @@
 // base/field_writer.hpp - writes the structs of base/field_reader.hpp back: as JSON for programs,
 // as "key  value with unit" rows for people; base/yaml_writer.hpp as the YAML they were read from.
 //
-// A FieldWriter walks a described value and tells a FieldSink what it meets, event by event; what
-// becomes of it is the sink's affair. The walk is a template and small, the sinks are not
-// templates. JSON keeps bare numbers in the unit the key names; empty optionals become null, empty
-// lists [].
+// A FieldWriter walks a described value and calls a FieldSink, event by event; the sink decides
+// what to do with them. The walk is a template and small, the sinks are not templates. JSON keeps
+// bare numbers in the unit the key names; empty optionals become null, empty lists [].
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -28,16 +27,16 @@ template <WordedEnum T>
   return "";
 }
 
-/// What a described value is, in order.
+/// Receives a described value, in order.
 class FieldSink {
  public:
   virtual ~FieldSink() = default;
   virtual void open_mapping() = 0;
-  /// The next value is that of this key.
+  /// Names the key of the next value.
   virtual void field(std::string_view key) = 0;
-  /// The same, of a key whose value may stand for the whole mapping.
+  /// Names a key whose value may stand for the whole mapping.
   virtual void sole_field(std::string_view key) { field(key); }
-  /// Behind the last field. True: those that may be left out follow as they are in a new struct.
+  /// Called after the last field. Returns true to have optional fields follow with their defaults.
   virtual bool open_defaults() { return false; }
   virtual void close_mapping() = 0;
   virtual void open_list() = 0;
@@ -63,7 +62,7 @@ struct IsOptional<std::optional<T>> : std::true_type {};
 template <class T>
 void write_value(FieldSink& sink, const T& value);
 
-/// The visitor that describe() is given.
+/// The visitor that describe() gets.
 class FieldWriter {
  public:
   explicit FieldWriter(FieldSink& sink) : sink_(sink) {}
@@ -89,7 +88,7 @@ class FieldWriter {
   FieldSink& sink_;
 };
 
-/// The visitor of a new struct: only what may be left out.
+/// The visitor of a new struct: visits only optional fields.
 class DefaultsWriter {
  public:
   explicit DefaultsWriter(FieldSink& sink) : sink_(sink) {}
@@ -172,7 +171,7 @@ class JsonSink : public FieldSink {
   void text(std::string_view value) override { put(value); }
   void quantity(double value, const QuantityKind& kind, double bare_factor) override;
 
-  /// What was written. Precondition: everything opened is closed.
+  /// Returns what was written. Precondition: everything opened is closed.
   [[nodiscard]] Json take() { return std::move(done_); }
 
  protected:

@@ -1,7 +1,7 @@
-// base/gzip.hpp - text that came compressed by gzip (RFC 1952), inflated by zlib.
+// base/gzip.hpp - inflates text that is compressed by gzip (RFC 1952), with zlib.
 //
-// Pure: bytes in, bytes out. Whoever reads a file asks is_gzip() of its first bytes, so that the
-// name of the file decides nothing. Cost: O(bytes), about 300 MB/s of what comes out.
+// Pure: bytes in, bytes out. A reader of a file calls is_gzip() on its first bytes, so that the
+// name of the file decides nothing. Cost: O(bytes), about 300 MB/s of output.
 #pragma once
 
 #include <cstddef>
@@ -15,9 +15,8 @@ namespace orrery {
 /// Whether the bytes begin as every gzip file does.
 [[nodiscard]] bool is_gzip(std::string_view bytes);
 
-/// What was compressed, of one member or of several behind each other. Errors (without position):
-/// the bytes are no gzip, end too early, are damaged (by their checksum), or hold more than
-/// `size_max` bytes, however few they are themselves.
+/// Inflates one member or several consecutive ones. Errors (without position): the bytes are no
+/// gzip, end too early, are damaged (by their checksum), or inflate to more than `size_max` bytes.
 [[nodiscard]] Result<std::string> gunzip(std::string_view bytes, std::size_t size_max);
 
 }  // namespace orrery

@@ -68,7 +68,7 @@ inline constexpr std::size_t kLogTextBytesMax = 4096;
 /// bytes that are no UTF-8 become U+FFFD. JSON has no word for NaN and infinity: they become null.
 [[nodiscard]] std::string encode(LogEncoding encoding, const LogEvent& event, LogFields fields);
 
-/// Where lines go.
+/// The destination of log lines.
 class LogSink {
  public:
   virtual ~LogSink() = default;

@@ -1,4 +1,4 @@
-// base/name_check.hpp - names that people give: which are names, and that none is given twice.
+// base/name_check.hpp - names in user files: their form, and that none is given twice.
 //
 // Names are joined to paths with '/', and stand in file names and host lists, so they are 1 to 64
 // letters, digits, '-', '_' or '.'.

@@ -80,7 +80,7 @@ int write_at(int fd, std::string_view bytes, std::uint64_t offset) {
 }
 
 // A path as an open directory and a name in it, so that both halves of a replacement mean the same
-// directory even when somebody moves it.
+// directory even when it is moved.
 struct FilePlace {
   FileDescriptor directory;
   std::string name;
@@ -207,7 +207,7 @@ StorageResult<std::unique_ptr<File>> RealStorage::open(const std::string& path, 
   if (::fstat(state.fd.get(), &now) != 0) return failed_to("look at", path);
   state.size = static_cast<std::uint64_t>(now.st_size);
   if (mode != OpenMode::kRead) {
-    // Also for a file found: whoever created it may have crashed before making its name durable.
+    // Also for a file found: its creator may have crashed before making its name durable.
     if (StorageStatus synced = sync_directory(*place, path, durability_); !synced) {
       return tl::unexpected<StorageError>(std::move(synced.error()));
     }

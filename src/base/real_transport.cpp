@@ -58,7 +58,7 @@ void send_without_delay(const FileDescriptor& fd, const SocketAddress& address) 
   if (address.family() != AF_UNIX) set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY);
 }
 
-// Makes the path of a unix address free, unless somebody listens there or it is no socket.
+// Makes the path of a unix address free, unless a process listens there or it is no socket.
 Status remove_stale_socket(const SocketAddress& address) {
   const std::string path = address.path();
   struct stat found{};

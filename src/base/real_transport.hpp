@@ -1,10 +1,10 @@
 // base/real_transport.hpp - the Transport of the real Env: non-blocking unix and TCP sockets.
 //
 // On the wire a frame is its length, 4 bytes little-endian, then its bytes. Nothing is encrypted or
-// authenticated; a unix socket is made with mode 0600. A stale socket file, one nobody listens on,
-// is replaced, and listening ends with its removal. A newcomer is closed at once when the process
-// is out of descriptors. Built by RealEnv, used on its loop. Cost of a frame: one copy on each side
-// and one system call to send; idle connections hold no buffers.
+// authenticated; a unix socket is made with mode 0600. A stale socket file, where no process
+// listens, is replaced, and listening ends with its removal. A newcomer is closed at once when the
+// process is out of descriptors. Built by RealEnv, used on its loop. Cost of a frame: one copy on
+// each side and one system call to send; idle connections hold no buffers.
 #pragma once
 
 #include <cstdint>

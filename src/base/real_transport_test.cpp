@@ -169,7 +169,7 @@ TEST_P(TransportTest, APeerThatClosesIsReportedOnceAfterItsLastFrame) {
   EXPECT_EQ(server_.closed_[0].reason, CloseReason::kPeerClosed);
   EXPECT_EQ(net().send(server_.accepted_[0].connection, "x"), SendOutcome::kClosed);
   EXPECT_EQ(net().send(connection, "x"), SendOutcome::kClosed);
-  EXPECT_TRUE(client_.closed_.empty());  // who closes is not told so
+  EXPECT_TRUE(client_.closed_.empty());  // the side that closes gets no event
 }
 
 TEST_P(TransportTest, APeerThatClosesInsideAFrameIsSaidToHaveBroken) {
@@ -327,7 +327,7 @@ TEST_P(TransportTest, ClosingAListenerRefusesNewcomersAndKeepsTheRest) {
 }
 
 TEST_P(TransportTest, ConnectingToNobodyIsReportedOnceFromTheLoop) {
-  // Bound, but nobody listens: no other program can answer there meanwhile.
+  // Bound, but not listening: no other program can answer there meanwhile.
   const SocketAddress address = SocketAddress::parse(free_address()).value();
   const FileDescriptor bound(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(bound.get(), address.get(), address.size()), 0);

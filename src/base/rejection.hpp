@@ -1,7 +1,8 @@
-// base/rejection.hpp - a "no" as a value: why a well-formed wish is not granted now, or ever.
+// base/rejection.hpp - a refusal as a value: why a well-formed request is not granted now, or ever.
 //
-// A Rejection is an answer, not a failure: it carries what blocks the wish, so that `explain` can
-// look for the smallest change that turns it into a yes. Wrong input is an Error (base/error.hpp).
+// A Rejection is an answer, not a failure: it carries what blocks the request, so that `explain`
+// can look for the smallest change that makes it acceptable. Wrong input is an Error
+// (base/error.hpp).
 #pragma once
 
 #include <string>
@@ -17,7 +18,7 @@ enum class RejectionKind {
   kPower,   ///< a power or cooling cap
   kMemory,  ///< the work does not fit the memory of the accelerators
   kStack,   ///< no accelerator with the software stack it needs
-  kBudget,  ///< dearer than its budget allows
+  kBudget,  ///< costs more than its budget allows
   kLater,   ///< could start now, but waits for something better by choice
 };
 
@@ -26,7 +27,7 @@ enum class RejectionKind {
 
 struct Rejection {
   RejectionKind kind = RejectionKind::kBusy;
-  /// The things that stand in the way (names of domains, jobs, quotas), in ascending order of id.
+  /// What blocks the request (names of domains, jobs, quotas), in ascending order of id.
   std::vector<std::string> blocking;
   std::string reason;
 

@@ -16,7 +16,7 @@ std::size_t length_at(std::string_view text, std::size_t at) {
   return first_invalid_utf8(sequence) == std::string_view::npos ? sequence.size() : 0;
 }
 
-/// Of one valid sequence, or of a NUL.
+/// Returns the code point of one valid sequence, or of a NUL.
 std::uint32_t code_point(std::string_view sequence) {
   constexpr std::uint32_t kLeadMasks[] = {0x7F, 0x1F, 0x0F, 0x07};
   std::uint32_t code = static_cast<std::uint8_t>(sequence[0]) & kLeadMasks[sequence.size() - 1];
@@ -35,7 +35,7 @@ void append_u_escape(std::string& out, std::uint32_t code) {
   append_hexadecimal(out, code, 4);
 }
 
-/// Of a control character, or of one byte that is not UTF-8.
+/// Appends the escape of a control character, or of one byte that is not UTF-8.
 void append_escape(std::string& out, std::string_view character) {
   if (character == "\n" || character == "\t" || character == "\r") {
     out += character == "\n" ? "\\n" : character == "\t" ? "\\t" : "\\r";

@@ -1,5 +1,5 @@
 // base/terminal_text.hpp - text of any origin, made safe to show: names, commands and causes come
-// from users, and a terminal obeys what is in them.
+// from users, and a terminal obeys control characters in them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// base/test_hooks.hpp - lets the key audit take one key or option away from a program.
+// base/test_hooks.hpp - makes a program ignore one key or option, for the key audit.
 //
 // Only builds with ORRERY_TEST_HOOKS have it (the preset dev; never a release). Two variables of
 // the environment, read once, name what a process ignores:
@@ -25,7 +25,8 @@ struct ReadStruct {
   std::vector<std::string_view> (*keys)();  ///< of its describe()
 };
 
-/// "JobSpec", of a function's name that ends in "[T = orrery::JobSpec]" or "[with T = ...; ...]".
+/// Returns "JobSpec" for a function's name that ends in "[T = orrery::JobSpec]" or "[with T = ...;
+/// ...]".
 [[nodiscard]] std::string_view type_in(std::string_view function);
 
 /// Adds a struct to listed_keys(); called once for each before main().

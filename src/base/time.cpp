@@ -123,7 +123,7 @@ class Scanner {
   bool failed_ = false;
 };
 
-// Of a zone that is "Z" or an offset; none: there is no such offset.
+// Returns the offset of a zone that is "Z" or an offset; none: there is no such offset.
 std::optional<std::int64_t> scan_offset_seconds(Scanner& scanner) {
   const char sign = scanner.expect_any("Z+-");
   if (sign == 'Z') return 0;

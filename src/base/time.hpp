@@ -62,7 +62,8 @@ class Duration {
   static constexpr Duration saturated(Side side) {
     return side == Side::kHigh ? max() : Duration(kMin);
   }
-  // Of the first operand of a sum or difference that overflows; 0 - min overflows upwards.
+  // Returns the side of the first operand of an overflowing sum or difference; 0 - min overflows
+  // upwards.
   static constexpr Side side_of(std::int64_t n) { return n >= 0 ? Side::kHigh : Side::kLow; }
   std::int64_t ns_ = 0;
 };

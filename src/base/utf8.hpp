@@ -1,4 +1,4 @@
-// base/utf8.hpp - is this text, and where in it are we.
+// base/utf8.hpp - whether a text is valid UTF-8, and positions in it.
 #pragma once
 
 #include <string>

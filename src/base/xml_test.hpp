@@ -1,4 +1,4 @@
-// base/xml_test.hpp - is a text well-formed XML: for the tests of drawings and pages.
+// base/xml_test.hpp - whether a text is well-formed XML: for the tests of drawings and pages.
 #pragma once
 
 #include <fmt/format.h>

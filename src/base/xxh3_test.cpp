@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 TEST(Xxh3, IsThePublishedHash) {
-  // Of the empty input under seed 0, as the reference implementation states it.
+  // The value of the empty input under seed 0, as stated by the reference implementation.
   EXPECT_EQ(xxh3(""), 0x2d06800538d394c2U);
   EXPECT_EQ(xxh3("", 0), xxh3(""));
 }

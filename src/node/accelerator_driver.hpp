@@ -2,8 +2,9 @@
 // there, what it reads now, and how fast it may run.
 //
 // Made by open_nvml() and open_rocm_smi() (node/nvml_driver.cpp, node/rocm_smi_driver.cpp) where
-// their library is installed; whoever has it owns it. One thread at a time. A call may take as long
-// as the kernel's driver does, and that may hang: it belongs on no event loop.
+// Made by open_nvml() and open_rocm_smi() (node/nvml_driver.cpp, node/rocm_smi_driver.cpp) where
+// their library is installed; the caller owns it. It is used by one thread at a time. A call may
+// take as long as the kernel's driver does, and that may hang: it belongs on no event loop.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@
 namespace orrery {
 
 struct FoundAccelerator {
-  std::uint32_t number = 0;           ///< for its driver, and for programs
-  std::optional<std::size_t> driver;  ///< of Discovery::drivers; none: no driver tells of it
+  std::uint32_t number = 0;           ///< number that its driver and programs use
+  std::optional<std::size_t> driver;  ///< index in Discovery::drivers; none: no driver reports it
   std::string name;                   ///< as its maker calls it
   std::string type;                   ///< catalog id; empty: the catalog does not know the name
   std::string serial;
@@ -37,14 +38,15 @@ class AcceleratorDriver {
   virtual ~AcceleratorDriver() = default;
   /// "NVML, driver 550.54.15".
   [[nodiscard]] virtual const std::string& version() const = 0;
-  /// What there is: the same at every call, numbered from 0. Errors name the device and the call.
+  /// Returns all accelerators: the same ones at every call, numbered from 0. Errors name the device
+  /// and the call.
   [[nodiscard]] virtual Result<std::vector<FoundAccelerator>> find() = 0;
-  /// What the device does not say is absent. Precondition: find() named it.
+  /// Reads the device; a value that it does not report is absent. Precondition: find() named it.
   [[nodiscard]] virtual AcceleratorReading read(std::uint32_t device) = 0;
-  /// Holds the device at `clock` of its full one, in (0, 1], until it is told another; at 1 it runs
-  /// as it was shipped. That is a limit on its power, as much as power_at_clock() (perf/power.hpp)
-  /// gives a full load at that clock, and where the maker lets clocks be locked a limit on these,
-  /// too: less load would else run faster and draw more than was planned for it.
+  /// Holds the device at `clock` of its full one, in (0, 1], until another is set; at 1 it runs as
+  /// it was shipped. That limits its power to what power_at_clock() (perf/power.hpp) gives a full
+  /// load at that clock. Where the maker lets clocks be locked it limits these, too: a lighter load
+  /// would otherwise run faster and draw more than was planned for it.
   /// Errors: which call the driver refused, and why. Precondition: find() named it.
   [[nodiscard]] virtual Status set_clock(std::uint32_t device, double clock) = 0;
 };

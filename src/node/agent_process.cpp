@@ -29,7 +29,7 @@ tl::unexpected<Error> system_error(std::string_view what) {
       fmt::format("cannot {}: {}", what, std::generic_category().message(errno)));
 }
 
-/// What keeps a keeper from its start is the node's, unless a disk says that it is its own.
+/// A failure to start the keeper is the node's fault, unless its text names a disk fault.
 AttemptEnd fault_of_start(const std::string& why) {
   Blame blame = exit_cause(1, why);
   if (blame.layer == FaultLayer::kProgram) blame.layer = FaultLayer::kHost;
@@ -37,8 +37,8 @@ AttemptEnd fault_of_start(const std::string& why) {
   return {ExitKind::kInfra, std::move(blame)};
 }
 
-/// A job that the node may not run is nobody's fault and is not tried again; a node that cannot
-/// look its users up is broken.
+/// A job that the node may not run is no fault and is not tried again; a node that cannot look its
+/// users up is broken.
 AttemptEnd refusal_of(const Error& why, const std::string& node) {
   if (why.kind == ErrorKind::kEnvironment) {
     return {ExitKind::kInfra, {.layer = FaultLayer::kHost, .evidence = why.message}};
@@ -46,7 +46,7 @@ AttemptEnd refusal_of(const Error& why, const std::string& node) {
   return {ExitKind::kRefused, {.evidence = fmt::format("{} refused it: {}", node, why.message)}};
 }
 
-/// Others may go through it to what is theirs, and see nothing in it.
+/// Lets other users pass through the directory to their own files, without listing it.
 void make_searchable(const std::string& place) {
   constexpr mode_t kSearchable = 0711;
   (void)::chmod(place.c_str(), kSearchable);
@@ -161,7 +161,7 @@ void AgentProcess::fail(Status why) {
 
 void AgentProcess::open_channel() { channel_.open(setup_.opening, *this); }
 
-/// Not all agents at once: they lost it at one moment.
+/// Reopens after a random delay: agents that lost the controller together must not return together.
 void AgentProcess::open_later() {
   const auto half = static_cast<std::uint64_t>(backoff_.count_ns() / 2);
   const auto jitter = static_cast<std::int64_t>(real_.env().entropy.draw() % half);
@@ -171,8 +171,8 @@ void AgentProcess::open_later() {
   (void)real_.env().timers.call_after(delay, [this] { open_channel(); });
 }
 
-/// Another agent speaks for the node, so that nothing here is the controller's any more: it may
-/// start the same work elsewhere.
+/// Another agent has the node, so no attempt here belongs to the controller any more: it may start
+/// the same work elsewhere.
 void AgentProcess::leave_node(const Error& why) {
   constexpr Duration kPatience = Duration::seconds(10);
   if (replaced_) return;
@@ -190,7 +190,7 @@ void AgentProcess::leave_node(const Error& why) {
   end_if_clear();
 }
 
-/// Its keepers are let go once nothing runs under them.
+/// Ends this agent once no rank runs: its keepers are then released.
 void AgentProcess::end_if_clear() {
   if (!replaced_ || done_) return;
   const bool clear = std::all_of(attempts_.begin(), attempts_.end(), [](const auto& each) {
@@ -235,8 +235,8 @@ void AgentProcess::on_welcome(const AgentWelcome& welcome) {
   act();
 }
 
-/// Looks for keepers only now: what they are found for is the answer to the controller's question
-/// who lives here.
+/// Looks for keepers only now, because the result answers the controller's question which attempts
+/// live here.
 Status AgentProcess::begin(const AgentWelcome& welcome) {
   welcome_ = welcome;
   Result<std::vector<AttemptId>> living = directories_->find_living();
@@ -259,7 +259,7 @@ Status AgentProcess::begin(const AgentWelcome& welcome) {
   return {};
 }
 
-/// What runs here is not handed to another controller, which would end it as none of its own.
+/// Attempts that run here are not reported to another controller, which would end them as unknown.
 Status AgentProcess::check_cluster(const AgentWelcome& welcome, std::size_t living) {
   Storage& storage = real_.env().storage;
   const std::string path = setup_.directory + "/cluster";
@@ -296,7 +296,7 @@ void AgentProcess::act() {
 }
 
 void AgentProcess::apply(const Report& report) {
-  // Without a controller it is dropped; what must be heard is said again.
+  // Without a controller the report is dropped; what must arrive is sent again.
   if (welcomed_) channel_.send(report);
 }
 
@@ -331,7 +331,7 @@ Status AgentProcess::run_keeper(const AttemptId& id, const KeeperLaunch& launch)
   directories_->note_started(id);
   for (const std::string& place : {setup_.directory + "/attempts", files.directory, files.run}) {
     if (auto made = storage.make_directories(place); !made) return forward_error(made);
-    if (launch.user) make_searchable(place);  // Its processes have files of theirs in it.
+    if (launch.user) make_searchable(place);  // Its processes have files of their own in it.
   }
   if (Status written = write_keeper_launch(storage, files, launch); !written) return written;
   return attempts_.at(id).link->start(setup_.keeper);
@@ -387,7 +387,7 @@ void AgentProcess::on_paces(const AttemptId& id, const RankPaces& paces) {
   tell_notes(id, {id, said.progress, said.notes, paces.paces});
 }
 
-/// Most small jobs have nothing to say beside how they stand.
+/// Sends notes only when they changed: most small jobs have none.
 void AgentProcess::tell_notes(const AttemptId& id, AttemptNotes notes) {
   AttemptNotes& said = attempts_.at(id).said;
   said.attempt = id;
@@ -397,7 +397,7 @@ void AgentProcess::tell_notes(const AttemptId& id, AttemptNotes notes) {
 }
 
 void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
-  const AttemptId over = id;  // of the link, which ends here
+  const AttemptId over = id;  // copied, because the link that owns it ends here
   if (!failure.empty()) {
     note_unstarted(over, fault_of_start(failure));
     return act();
@@ -411,7 +411,7 @@ void AgentProcess::on_over(const AttemptId& id, const std::string& failure) {
   act();
 }
 
-/// What a keeper that came to life had to say, such as why it died, goes with its directory.
+/// Logs what a keeper that came to life wrote to its errors file, such as why it died.
 void AgentProcess::tell_errors(const AttemptId& id) {
   constexpr std::size_t kErrorsMax = std::size_t{1} << 16;
   constexpr std::size_t kShown = 2000;
@@ -462,7 +462,7 @@ void AgentProcess::note_reading(const NodeReading& reading) {
   tell_reading();
 }
 
-/// In pieces, so that heartbeats come through while a job's files are removed.
+/// Removes files in pieces, so that heartbeats are sent while a job's files are removed.
 void AgentProcess::remove_old() {
   if (removing_ || !directories_->remove_some(wall())) return;
   removing_ = true;

@@ -1,13 +1,13 @@
-// node/agent_process.hpp - the agent on a real machine: Agent (agent/agent.hpp) decides, this
-// starts and finds keepers, keeps time and speaks with keepers and the controller.
+// node/agent_process.hpp - the agent on a real machine: Agent (agent/agent.hpp) decides, this class
+// starts and finds keepers, keeps time and communicates with keepers and the controller.
 //
-// Built by main() of orrery-agent; lives as long as the process. One a directory: it holds the
-// directory's lock. Nothing of it is needed by what runs: keepers go on while it is gone, and the
-// next one finds them. The clock of all it says is CLOCK_BOOTTIME. All on the loop of `real`.
+// Built by main() of orrery-agent; lives as long as the process. A directory has one agent, which
+// holds the directory's lock. Running ranks do not need it: keepers go on while it is gone, and the
+// next agent finds them. The times that it sends are of CLOCK_BOOTTIME. All on the loop of `real`.
 //
 //   DIR/lock         held by the agent
 //   DIR/incarnation  how often an agent was started here
-//   DIR/cluster      whom the attempts here belong to
+//   DIR/cluster      cluster and node that the attempts here belong to
 //   DIR/clocks       accelerators that do not run at their full clock
 //   DIR/attempts/    node/attempt_directories.hpp
 //   DIR/run          node/run_directory.hpp
@@ -46,7 +46,7 @@ struct AgentProcessSetup {
   AgentSpec spec;  ///< with a burn-in
 };
 
-/// Whether an agent can live in it. Error (kInput): its path is too long for sockets.
+/// Whether an agent can use the directory. Error (kInput): its path is too long for sockets.
 [[nodiscard]] Status check_agent_directory(Storage& storage, const std::string& directory);
 
 class AgentProcess final : public ChannelEvents, public KeeperEvents {
@@ -59,7 +59,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
                                                                   AgentProcessSetup setup);
   AgentProcess(RealEnv& real, ControllerChannel& channel, const Log& log, AgentProcessSetup setup);
 
-  /// Until SIGTERM, SIGINT or stop(). Errors: the controller does not want this agent.
+  /// Runs until SIGTERM, SIGINT or stop(). Errors: the controller refuses this agent.
   [[nodiscard]] Status run();
   void stop() { done_ = true; }
 
@@ -81,7 +81,8 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void on_over(const AttemptId& id, const std::string& failure) override;
 
  private:
-  /// Somebody waits for the end of a log: the controller, or, without an id, whoever keeps it.
+  /// A pending question for the end of a log, asked by the controller or, without an id, by the
+  /// agent itself to keep the log.
   struct AskedLog {
     std::optional<std::uint64_t> id;
     LogQuestion log;  ///< from kFromTail: its end
@@ -90,16 +91,16 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   /// An attempt whose keeper lives, or whose prologue or epilogue runs.
   struct Attempt {
     std::unique_ptr<KeeperLink> link;
-    std::unique_ptr<HookProcess> hook;  ///< that runs now
+    std::unique_ptr<HookProcess> hook;  ///< the hook that runs now
     enum class Step : std::uint8_t { kPrologue, kRanks, kEpilogue, kClean } step = Step::kRanks;
-    bool over = false;     ///< nobody is left of its keeper and ranks
-    AttemptReport report;  ///< the newest
+    bool over = false;     ///< no process of its keeper or ranks is left
+    AttemptReport report;  ///< the newest one
     AttemptNotes said;
-    std::deque<AskedLog> asked;  ///< of the keeper, which answers in order
+    std::deque<AskedLog> asked;  ///< questions to the keeper, which answers in order
     bool kept = false;           ///< the ends of its logs are on their way to the controller
     bool released = false;       ///< it may go once they are
-    bool claimed = false;        ///< its ranks said that the node is at fault
-    std::vector<std::pair<std::string, std::string>> variables;  ///< of its hooks
+    bool claimed = false;        ///< whether its ranks reported a fault of the node
+    std::vector<std::pair<std::string, std::string>> variables;  ///< for its hooks
     std::optional<KeeperLaunch> launch;                          ///< until its prologue is done
   };
   using Attempts = std::map<AttemptId, Attempt>;
@@ -124,7 +125,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void apply(const BeginMending& mending);
   void start_keeper(const AttemptId& id, const KeeperLaunch& launch);
   [[nodiscard]] Status run_keeper(const AttemptId& id, const KeeperLaunch& launch);
-  /// An attempt whose keeper never came to life.
+  /// Reports an attempt whose keeper never came to life.
   void note_unstarted(const AttemptId& id, AttemptEnd end);
   void tell_notes(const AttemptId& id, AttemptNotes notes);
   void note_over(const AttemptId& id);
@@ -137,7 +138,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void note_launch(const AttemptId& id, const KeeperLaunch& launch);
   void begin_prologue(const AttemptId& id, const KeeperLaunch& launch);
   void end_prologue(const AttemptId& id, const std::string& failure);
-  /// An order to end ranks that have not begun.
+  /// Handles an order to end ranks that have not begun.
   void leave_prologue(const AttemptId& id, const OrderStamp& stamp);
   [[nodiscard]] bool wants_epilogue(const Attempt& attempt) const;
   void begin_epilogue(const AttemptId& id);
@@ -147,9 +148,9 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void begin_health();
   void end_burn_in(const std::string& failure);
   void write_burn_in();
-  /// Work comes before it.
+  /// Stops a running burn-in: work takes precedence over it.
   void leave_burn_in();
-  /// The node takes no work before it is mended.
+  /// Reports the node as unwell; it accepts no work before it is mended.
   void refuse_work(const std::string& evidence);
   void mend_if_well();
   void try_what_ranks_found();
@@ -165,7 +166,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   void set_clocks();
   void write_clocks();
   void note_clock(const DeviceClocks::Change& change, const Status& answer);
-  /// What a keeper says, with the clocks that are held.
+  /// Adds the clocks that are held to a keeper's report.
   [[nodiscard]] AttemptReport with_clocks(AttemptReport report) const;
 
   // Logs (agent_process_logs.cpp).
@@ -191,7 +192,7 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   RealClock clock_;
   FileDescriptor lock_;
   std::unique_ptr<DescriptorWatch> signals_;
-  std::optional<AttemptDirectories> directories_;  ///< once prepared
+  std::optional<AttemptDirectories> directories_;  ///< set by prepare()
   DeviceClocks clocks_;
   std::unique_ptr<Telemetry> telemetry_;  ///< while it runs
   std::optional<NodeReading> reading_;    ///< the newest
@@ -199,17 +200,17 @@ class AgentProcess final : public ChannelEvents, public KeeperEvents {
   std::string hook_complaint_;  ///< why the newest prologue or epilogue failed; empty: it did not
   std::unique_ptr<HookProcess> burn_in_;  ///< while it runs
   Instant burn_in_began_;
-  std::string burn_in_said_;  ///< how the newest goes, or ended; empty: there was none
-  /// Why only one that passes makes it well; empty: it is. Kept in a file.
+  std::string burn_in_said_;  ///< state or result of the newest burn-in; empty: there was none
+  /// Why only a burn-in that passes makes the node well; empty: it is well. Kept in a file.
   std::string burn_in_complaint_;
   std::optional<Error> replaced_;  ///< another agent has the node
   bool mending_ = false;           ///< the controller waits for the node to be well
   std::optional<Agent> agent_;     ///< from the first welcome on
   AgentWelcome welcome_;           ///< the first
   Attempts attempts_;
-  std::map<std::uint64_t, AttemptId> commands_;  ///< that run, by their numbers
-  const NodeProgram* program_ = nullptr;         ///< of the order that is being obeyed
-  bool welcomed_ = false;                        ///< on the stream that is open
+  std::map<std::uint64_t, AttemptId> commands_;  ///< running commands, by number
+  const NodeProgram* program_ = nullptr;         ///< program of the order that is being obeyed
+  bool welcomed_ = false;                        ///< whether the open stream was welcomed
   Duration backoff_;                             ///< before the next stream
   std::optional<TimerId> timer_;
   bool removing_ = false;

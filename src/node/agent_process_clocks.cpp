@@ -1,5 +1,5 @@
-// Clocks of accelerators that have a driver: what attempts are ordered is asked of the drivers, and
-// what these do is said of the attempts. Where devices are processors the keepers see to it.
+// Clocks of accelerators that have a driver: orders of attempts are requested from the drivers, and
+// the results are added to the attempts' reports. Where devices are processors the keepers do this.
 #include "node/agent_process.hpp"
 
 namespace orrery {
@@ -13,7 +13,7 @@ void AgentProcess::note_clocks(const AttemptId& id, const std::vector<RankShare>
 void AgentProcess::set_clocks() {
   const std::vector<DeviceClocks::Change> changes = clocks_.take_changes();
   if (changes.empty()) return;
-  write_clocks();  // First, so that whoever comes after this agent finds what is to be lifted.
+  write_clocks();  // First, so that the next agent finds which clocks to lift.
   for (const DeviceClocks::Change& change : changes) {
     telemetry_->set_clock(change,
                           [this, change](const Status& answer) { note_clock(change, answer); });
@@ -36,7 +36,7 @@ void AgentProcess::note_clock(const DeviceClocks::Change& change, const Status& 
                {{"device", change.device}, {"clock", change.clock}, {"why", refusal}});
   }
   for (auto& [id, attempt] : attempts_) {
-    // Before a keeper has spoken there is nothing to correct, and after its end nothing runs.
+    // Before a keeper's first report there is nothing to correct, and after its end nothing runs.
     const bool runs = attempt.step == Attempt::Step::kRanks &&
                       attempt.report.stage > RankStage::kUnknown &&
                       attempt.report.stage < RankStage::kGone;

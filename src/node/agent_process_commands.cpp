@@ -1,4 +1,4 @@
-// Commands beside ranks: the agent hands on what controller and keepers say to each other.
+// Commands beside ranks: the agent passes messages between controller and keepers on.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,8 @@
 namespace orrery {
 namespace {
 
-/// The windows of so many fit into what may wait on a connection to a keeper or the controller.
+/// The windows of so many commands fit into what may wait on a connection to a keeper or
+/// controller.
 constexpr std::size_t kCommandsMax = 32;
 
 }  // namespace
@@ -24,7 +25,7 @@ void AgentProcess::on_command(const AttemptExecOpen& asked) {
     return refuse(fmt::format("attempt {} of job {} does not run on {}", asked.attempt.attempt,
                               asked.attempt.job.value(), node));
   }
-  // The first that takes all it gets has a half, the next a half of the rest.
+  // An attempt that takes all it gets has one half, the next one half of the rest.
   const std::size_t free = kCommandsMax - commands_.size();
   const auto of_attempt = static_cast<std::size_t>(std::ranges::count_if(
       commands_, [&](const auto& each) { return each.second == asked.attempt; }));

@@ -1,5 +1,5 @@
-// Programs of the operator's around the ranks of an attempt and beside them all: what fails here is
-// the node's fault, never the job's.
+// The operator's programs around the ranks of an attempt and independent of attempts: a failure
+// here is the node's fault, never the job's.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -32,7 +32,7 @@ std::unique_ptr<HookProcess> AgentProcess::run_hook(const AttemptId& id, const H
       real_, start, [this, id, ended](const std::string& failure) { (this->*ended)(id, failure); });
 }
 
-/// What hooks are told of an attempt.
+/// Notes the variables that hooks get for an attempt.
 void AgentProcess::note_launch(const AttemptId& id, const KeeperLaunch& launch) {
   attempts_.at(id).variables = {{"ORRERY_JOB", launch.facts.job},
                                 {"ORRERY_JOB_ID", fmt::format("{}", id.job.value())},
@@ -63,7 +63,7 @@ void AgentProcess::end_prologue(const AttemptId& of, const std::string& failure)
     start_keeper(id, launch);
   } else {
     const std::string evidence = fmt::format("the prologue failed: {}", failure);
-    // First, so that the job goes elsewhere.
+    // Before the report of the attempt, so that the job goes elsewhere.
     hook_complaint_ = evidence;
     refuse_work(evidence);
     note_unstarted(id, {ExitKind::kInfra, {.layer = FaultLayer::kHost, .evidence = evidence}});
@@ -153,7 +153,7 @@ void AgentProcess::end_burn_in(const std::string& failure) {
   burn_in_complaint_.clear();
   write_burn_in();
   log_.info(wall(), "burn-in passed", {{"after", after}});
-  // No fault of any layer: it is told as what the checks of the node have found.
+  // No fault of any layer: it is reported as a finding of the node's checks.
   agent_->on_fault({.layer = FaultLayer::kNone,
                     .evidence = fmt::format("the burn-in passed, in {}", after),
                     .stops_jobs = false},
@@ -163,7 +163,7 @@ void AgentProcess::end_burn_in(const std::string& failure) {
   act();
 }
 
-/// So that who comes after this agent does not mend the node either.
+/// Records the complaint, so that the next agent does not mend the node either.
 void AgentProcess::write_burn_in() {
   const auto written = real_.env().storage.write_file(burn_in_file(), burn_in_complaint_);
   if (written) return;
@@ -179,14 +179,14 @@ void AgentProcess::leave_burn_in() {
 
 // --- What ranks find ----------------------------------------------------------------------------
 
-/// A program's word is a claim, told once an attempt: the controller decides whether the node goes
-/// out of service, and then a burn-in has to pass. Whatever else runs here goes on.
+/// A program's report is a claim, sent once per attempt: the controller decides whether the node
+/// goes out of service, and then a burn-in has to pass. All other work here goes on.
 void AgentProcess::on_wrong(const AttemptId& id, const WrongResults& wrong) {
   constexpr std::size_t kEvidenceMax = 200;
   if (std::exchange(attempts_.at(id).claimed, true)) return;
   const std::string evidence = fmt::format("job {} says that it computes wrong results here: {}",
                                            id.job.value(), printable(wrong.evidence, kEvidenceMax));
-  // A burn-in that failed is for a person to take back.
+  // A failed burn-in stays until an operator reruns it.
   if (!burn_in_complaint_.starts_with(kBurnInFailed)) burn_in_complaint_ = evidence;
   write_burn_in();
   log_.warning(wall(), "a job says that the node computes wrong results", {{"why", evidence}});
@@ -210,9 +210,9 @@ void AgentProcess::refuse_work(const std::string& evidence) {
   act();
 }
 
-/// Nothing is mended from here. With a check the node is well once that passes; without one it is
-/// as long as no prologue or epilogue says otherwise, and else somebody has to look at it. What
-/// ranks have found a burn-in may take back; one that failed is for a person to run again.
+/// The agent mends nothing itself. With a health check the node is well once that passes; without
+/// one it is well unless a prologue or epilogue failed, and then an operator has to look at it. A
+/// burn-in may clear a fault that ranks found; a failed burn-in has to be run again by an operator.
 void AgentProcess::apply(const BeginMending&) {
   mending_ = true;
   try_what_ranks_found();
@@ -220,7 +220,7 @@ void AgentProcess::apply(const BeginMending&) {
   mend_if_well();
 }
 
-/// Once nothing runs here that a burn-in would disturb.
+/// Starts a burn-in once no attempt runs that it would disturb.
 void AgentProcess::try_what_ranks_found() {
   const bool due = !burn_in_complaint_.empty() && !burn_in_complaint_.starts_with(kBurnInFailed);
   if (mending_ && due && attempts_.empty()) on_burn_in();
@@ -234,7 +234,7 @@ void AgentProcess::mend_if_well() {
   act();
 }
 
-/// What a job says counts from when the controller has taken the node out of service for it.
+/// A job's claim counts once the controller has taken the node out of service for it.
 std::string AgentProcess::complaint() const {
   const bool believed = mending_ || burn_in_complaint_.starts_with(kBurnInFailed);
   if (believed && !burn_in_complaint_.empty()) return burn_in_complaint_;
@@ -242,7 +242,7 @@ std::string AgentProcess::complaint() const {
   return checked.empty() ? hook_complaint_ : checked;
 }
 
-/// The newest, with what is wrong now.
+/// Sends the newest reading, with the present complaint.
 void AgentProcess::tell_reading() {
   if (!reading_ || !welcomed_) return;
   reading_->unwell = complaint();

@@ -1,5 +1,5 @@
-// What ranks write, for whoever asks: the newest part from the keeper, which has it whatever the
-// disk does; older parts, and all of an attempt that is over, from the files.
+// Output of ranks: the newest part comes from the keeper, which has it whatever the disk does;
+// older parts, and all output of an attempt that is over, come from the files.
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kAnswerBytesMax = std::size_t{256} << 10;
 
-/// A keeper is asked for its whole tail where its end is wanted.
+/// Where the end is wanted the keeper is asked for its whole tail.
 std::uint64_t first_byte(const LogQuestion& log) { return log.from == kFromTail ? 0 : log.from; }
 
 }  // namespace
@@ -77,7 +77,7 @@ void AgentProcess::answer(const AttemptId& id, const AskedLog& asked, AttemptLog
   }
 }
 
-/// The end of the attempt is known to the controller; with it go the ends of its logs.
+/// The controller knows of the attempt's end; sends the ends of its logs after it.
 void AgentProcess::keep_logs(const AttemptId& id, Attempt& attempt) {
   attempt.released = true;
   attempt.kept = true;

@@ -1,5 +1,5 @@
-// node/agent_spec.hpp - what an operator tells the agent of a node (DIR/agent.yaml, kind: Agent):
-// how often it reads its machine, and programs that prepare, clean and check it.
+// node/agent_spec.hpp - what an operator configures for the agent of a node (DIR/agent.yaml, kind:
+// Agent): how often it reads its machine, and programs that prepare, clean and check it.
 //
 // Values, read once at the agent's start. docs/cluster.md describes the keys.
 #pragma once
@@ -21,7 +21,7 @@ struct HookSpec {
   SourcePosition where;
 };
 
-/// One that runs again and again, and ends with 0 while the node is well.
+/// A program of the operator's that runs periodically, and exits with 0 while the node is well.
 struct HealthSpec {
   std::vector<std::string> command;
   Seconds interval{60};
@@ -46,8 +46,8 @@ struct AgentSpec {
   std::optional<HookSpec> burn_in;       ///< on demand; none: the agent's own
   std::vector<DeviceSpec> devices;       ///< in order, in place of those found; empty: as found
   std::uint64_t processes_max = 32'768;  ///< of an attempt, threads included; 0: any number
-  /// Whether an agent that is root runs jobs without run_as, as root; none: as the command line of
-  /// the agent says.
+  /// Whether an agent that is root runs jobs without run_as, as root; none: the agent's command
+  /// line decides.
   std::optional<bool> allow_agent_user;
 };
 

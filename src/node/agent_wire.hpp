@@ -1,10 +1,10 @@
-// node/agent_wire.hpp - what an agent and its controller say to each other: the orders and reports
-// of agent/message.hpp, and beside them what only real nodes need: who opens a stream, what is
-// launched, logs and notes.
+// node/agent_wire.hpp - the messages between an agent and its controller: the orders and reports of
+// agent/message.hpp, and beside them what only real nodes need: the opening of a stream, the
+// program to launch, logs and notes.
 //
 // Plain values. The stream that carries them is a ControllerChannel (node/controller_channel.hpp);
 // proto/orrery/v1/agent.proto is their form on the network, src/api writes and reads it.
-// Logs, notes and readings are soft: nobody repeats them.
+// Logs, notes and readings are soft: they are never resent.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ namespace orrery {
 
 // --- Opening a stream ---------------------------------------------------------------------------
 
-/// What a node is found to have.
+/// The hardware and software that a node was found to have.
 struct NodeInventory {
   std::string accelerator;  ///< catalog id of its type; empty: none
   std::uint32_t accelerators = 0;
@@ -36,12 +36,12 @@ struct NodeInventory {
   std::uint32_t numa_nodes = 0;
 };
 
-/// As whom a node runs jobs.
+/// The POSIX users that a node runs jobs as.
 enum class JobUsers : std::uint8_t {
-  kUntold,  ///< an agent of before this was told
+  kUntold,  ///< the agent is older than this field
   kOwn,     ///< its agent is not root: jobs run as the agent's own user alone
   kMapped,  ///< its agent is root: jobs that have a user, and no others
-  kAny,     ///< and those that have none as root, because the operator allows it
+  kAny,     ///< as kMapped, and jobs without a user run as root, because the operator allows it
 };
 
 inline std::array<EnumWord<JobUsers>, 4> enum_words(JobUsers) {
@@ -59,7 +59,7 @@ struct ShownKey {
   friend bool operator==(const ShownKey&, const ShownKey&) = default;
 };
 
-/// The first thing an agent says.
+/// The first message of an agent.
 struct AgentOpening {
   std::string node;     ///< its name in the fleet
   std::string address;  ///< by which ranks on other nodes reach this one
@@ -68,13 +68,13 @@ struct AgentOpening {
   std::string version;  ///< of the agent's program
   NodeInventory inventory;
   std::uint64_t process = 0;  ///< drawn at its start
-  ShownKey key;               ///< by the server, never on the wire
+  ShownKey key;               ///< set by the server, never on the wire
   std::string user;           ///< POSIX user of the agent
   JobUsers job_users = JobUsers::kUntold;
-  bool runs_commands = false;  ///< it understands AttemptExecOpen
+  bool runs_commands = false;  ///< whether it understands AttemptExecOpen
 };
 
-/// The answer to it.
+/// The answer to AgentOpening.
 struct AgentWelcome {
   std::uint64_t cluster = 0;
   NodeId node;  ///< its number in the fleet
@@ -84,8 +84,8 @@ struct AgentWelcome {
 
 // --- Orders -------------------------------------------------------------------------------------
 
-/// What is started, and where its gangs are. The node adds what only it knows: names of devices,
-/// cores, paths.
+/// The program to start, and where its gangs are. The node adds what only it knows: names of
+/// devices, cores, paths.
 struct NodeProgram {
   std::string job;     ///< its name
   std::string tenant;  ///< its path
@@ -96,9 +96,9 @@ struct NodeProgram {
   Variables environment;  ///< of the spec
   std::string directory;  ///< empty: one that the node makes
   std::uint32_t restarts_max = 0;
-  std::uint64_t work_steps = 0;   ///< of the whole job; 0: nobody knows
+  std::uint64_t work_steps = 0;   ///< of the whole job; 0: unknown
   std::vector<GangLayout> gangs;  ///< of every share
-  std::string user;               ///< its name; empty: whoever the agent is
+  std::string user;               ///< its name; empty: the agent's own user
   std::vector<RankNeeds> needs;   ///< of the gangs that need something
   OutputNames copies;             ///< the node replaces %t, %N and %u
 };
@@ -110,7 +110,7 @@ struct NodeOrder {
 
 // --- Logs, notes, readings -----------------------------------------------------------------------
 
-/// Of byte `from` of a question: the newest RankLog::kTailBytes.
+/// A question's `from` that asks for the newest RankLog::kTailBytes.
 inline constexpr std::uint64_t kFromTail = ~std::uint64_t{0};
 
 /// What a rank wrote, from a byte on. The answer is an AttemptLogPart of the same id.
@@ -118,7 +118,7 @@ struct AttemptLogQuestion {
   std::uint64_t id = 0;
   AttemptId attempt;
   LogQuestion log;
-  std::optional<Instant> since;  ///< also asks where what was written since begins
+  std::optional<Instant> since;  ///< also asks where output since this time begins
 };
 
 struct AttemptLogPart {
@@ -130,7 +130,7 @@ struct AttemptLogPart {
   std::optional<std::uint64_t> since_from = std::nullopt;
 };
 
-/// The node tries itself out, unless something runs there; its readings say how it ended.
+/// Orders a burn-in of the node, unless something runs there; its readings report the result.
 struct BurnIn {};
 
 /// The end of what a rank wrote, when its attempt is over: the controller keeps it.
@@ -141,7 +141,7 @@ struct KeptLog {
   LogPart part;
 };
 
-/// What an accelerator's driver reads; what it does not say is absent.
+/// What an accelerator's driver reads; a value that it does not report is absent.
 struct AcceleratorReading {
   std::optional<double> power_w;
   std::optional<double> temperature_c;
@@ -150,10 +150,10 @@ struct AcceleratorReading {
   std::optional<std::uint64_t> memory_used_bytes;
   std::optional<std::uint64_t> memory_errors;  ///< uncorrected, since boot
   std::optional<std::uint64_t> link_errors;    ///< replays, since boot
-  std::optional<double> clock;  ///< that it was given, of the full one; absent: the full one
+  std::optional<double> clock;  ///< clock that was set, of the full one; absent: the full one
 };
 
-/// What a node reads of itself, every few seconds. Counters are since boot.
+/// A node's periodic reading of itself. Counters are since boot.
 struct NodeReading {
   double cpu_busy = 0;  ///< part of the CPUs, since the reading before; 0 to 1
   std::uint64_t memory_bytes = 0;
@@ -162,18 +162,19 @@ struct NodeReading {
   std::uint64_t sent_bytes = 0;
   std::uint64_t network_errors = 0;              ///< packets
   std::uint64_t link_errors = 0;                 ///< of InfiniBand ports
-  std::vector<AcceleratorReading> accelerators;  ///< by device; empty: nobody reads them
+  std::vector<AcceleratorReading> accelerators;  ///< by device; empty: there is no driver to read
+                                                 ///< them
   std::string unwell;                            ///< what its checks found wrong; empty: nothing
   std::string clock_refusal;  ///< why an ordered clock is not held; empty: all are
-  std::string burn_in;        ///< how the newest one goes, or ended; empty: there was none
+  std::string burn_in;        ///< state or result of the newest one; empty: there was none
 };
 
-/// What the ranks of an attempt last said of themselves, and what is other than was asked for.
+/// What the ranks of an attempt last reported, and what differs from what was asked for.
 struct AttemptNotes {
   AttemptId attempt;
   RankProgress progress;
   std::vector<std::string> notes;
-  std::vector<RankPace> paces;  ///< of the ranks of this node that say it
+  std::vector<RankPace> paces;  ///< of the ranks of this node that report it
 
   friend bool operator==(const AttemptNotes&, const AttemptNotes&) = default;
 };

@@ -24,7 +24,7 @@ std::vector<std::string> arguments_of(const std::filesystem::path& process) {
   return arguments;
 }
 
-/// The value of "--name VALUE" or "--name=VALUE"; empty: it is not there.
+/// Returns the value of "--name VALUE" or "--name=VALUE"; empty: it is absent.
 std::string value_of(const std::vector<std::string>& arguments, const std::string& name) {
   for (std::size_t at = 0; at < arguments.size(); ++at) {
     if (arguments[at] == name && at + 1 < arguments.size()) return arguments[at + 1];
@@ -33,7 +33,7 @@ std::string value_of(const std::vector<std::string>& arguments, const std::strin
   return {};
 }
 
-/// What agent.yaml says, which goes before the command line; none: it says nothing.
+/// Returns allow_agent_user of agent.yaml, which overrides the command line; none: it is not set.
 std::optional<bool> allowed_by_file(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) return std::nullopt;
@@ -51,7 +51,7 @@ std::optional<RootAgentFacts> root_agent(const std::filesystem::path& process) {
   const std::vector<std::string> arguments = arguments_of(process);
   const std::string node = value_of(arguments, "--node");
   if (node.empty()) return std::nullopt;
-  // A path of its own is relative to where it was started.
+  // A relative path starts at the agent's working directory.
   const std::string directory = value_of(arguments, "--dir");
   const std::string base = directory.starts_with('/') ? "" : (process / "cwd/").string();
   const bool flag = std::ranges::find(arguments, "--allow-agent-user") != arguments.end();

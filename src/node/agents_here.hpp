@@ -1,7 +1,7 @@
-// node/agents_here.hpp - agents that run on this machine as root, and whether its users see each
-// other's processes, as /proc tells.
+// node/agents_here.hpp - finds agents that run on this machine as root, and whether its users see
+// each other's processes, from /proc.
 //
-// Read by look_at_machine() for `orrery doctor`; functions hold nothing. Cost: a look at every
+// Read by look_at_machine() for `orrery doctor`; functions hold no state. Cost: one look at every
 // process.
 #pragma once
 
@@ -12,7 +12,8 @@
 
 namespace orrery {
 
-/// By name of their nodes. Those whose command line or agent.yaml cannot be read are left out.
+/// Returns root agents by name of their nodes. Agents whose command line or agent.yaml cannot be
+/// read are left out.
 [[nodiscard]] std::vector<RootAgentFacts> root_agents_here();
 
 /// Whether the options of the newest mount of /proc in `mounts` (the text of /proc/self/mounts)

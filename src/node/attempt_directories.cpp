@@ -19,10 +19,10 @@
 namespace orrery {
 namespace {
 
-/// Removed in one piece.
+/// Entries removed in one piece of work.
 constexpr int kEntriesMax = 300;
 
-/// "A" + between + "B": the two numbers.
+/// Returns the numbers A and B of "A" + between + "B".
 std::optional<std::pair<std::uint32_t, std::uint32_t>> two_numbers(std::string_view text,
                                                                    std::string_view between) {
   std::pair<std::uint32_t, std::uint32_t> numbers;
@@ -44,8 +44,8 @@ Instant changed_at(const std::string& path) {
          Duration::nanoseconds(status.st_mtim.tv_nsec);
 }
 
-/// On the disk, of its files and those below it: a sparse file takes what was written of it. What
-/// comes after many entries is not counted.
+/// Returns the bytes on disk of a directory's files and those below it: a sparse file counts only
+/// its written blocks. Entries after the first kCountedMax are not counted.
 std::uint64_t bytes_of(const std::string& directory) {
   constexpr int kCountedMax = 1'000;
   constexpr std::uint64_t kBlock = 512;  // the unit of st_blocks, whatever the file system
@@ -65,7 +65,7 @@ std::uint64_t bytes_of(const std::string& directory) {
 
 bool seal_if_over(const KeeperFiles& files) {
   const FileDescriptor lock(::open(files.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  // What cannot be looked at may be alive; without a directory nothing is.
+  // An attempt whose lock cannot be opened may be alive; without a directory it is not.
   if (!lock.valid()) return errno == ENOENT;
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return false;
   // A guard that saw the last process end has removed it.
@@ -150,7 +150,7 @@ void AttemptDirectories::note_started(const AttemptId& id) {
 
 void AttemptDirectories::note_ended(const AttemptId& id, Instant wall) {
   const KeeperFiles over = files(id);
-  // Some files a gang; what is more stays until the next agent comes.
+  // There are a few files per gang; any more stay until the next agent starts.
   if (over.run != over.directory) (void)TreeRemoval(kEntriesMax).remove(over.run);
   ended_.push_back({id, wall});
   if (::access(over.scratch().c_str(), F_OK) == 0) return scratch_.push_back(id);
@@ -163,7 +163,7 @@ void AttemptDirectories::count(Ended& ended) {
   bytes_ += ended.bytes;
 }
 
-/// True: there is more to do.
+/// Returns whether there is more to do.
 bool AttemptDirectories::empty_scratch() {
   while (!scratch_.empty()) {
     const AttemptId id = scratch_.front();
@@ -177,7 +177,7 @@ bool AttemptDirectories::empty_scratch() {
   return false;
 }
 
-/// Which is to go; end(): none.
+/// Returns the attempt to remove next; end(): none.
 std::deque<AttemptDirectories::Ended>::iterator AttemptDirectories::next_to_go(Instant wall) {
   if (ended_.empty()) return ended_.end();
   if (ended_.size() > kEndedMax || ended_.front().at + kEndedAge < wall) return ended_.begin();
@@ -190,7 +190,7 @@ bool AttemptDirectories::remove_some(Instant wall) {
   if (empty_scratch()) return true;
   for (auto goes = next_to_go(wall); goes != ended_.end(); goes = next_to_go(wall)) {
     TreeRemoval removal(kEntriesMax);
-    // What is not ours to remove is not tried for ever.
+    // An attempt whose files cannot be removed is not tried for ever.
     if (!removal.remove(files(goes->id).directory) && removal.removed() > 0) return true;
     bytes_ -= goes->bytes;
     ended_.erase(goes);

@@ -2,10 +2,10 @@
 // each of one keeper (node/keeper_launch.hpp), kept for a while after its end for the logs, without
 // its scratch, and RUN/JOB-ATTEMPT (node/run_directory.hpp), which goes with its end.
 //
-// Owned by the agent's process, used on its loop. An attempt is alive while somebody holds its
-// lock. One that is not is sealed before it is called over: without its launch file no keeper can
-// come to life in it, also none that an agent started just before it was killed.
-// Cost: a few system calls an attempt; removing is done in small pieces.
+// Owned by the agent's process, used on its loop. An attempt is alive while a process holds its
+// lock. One that is not alive is sealed before it is reported as over: without its launch file no
+// keeper can come to life in it, not even one that an agent started just before it was killed.
+// Cost: a few system calls per attempt; files are removed in small pieces.
 #pragma once
 
 #include <deque>
@@ -19,9 +19,9 @@
 
 namespace orrery {
 
-/// True: nobody lives in it, and nobody will. False also where both keeper and guard were killed
-/// and something of the ranks was left: that is killed too, to be asked again. O(1), and a look at
-/// all processes after such a death.
+/// Whether no process lives in the attempt's directory, and none ever will. Also false where both
+/// keeper and guard were killed and processes of the ranks were left: these are killed, and the
+/// caller asks again. O(1), and a look at all processes after such a death.
 [[nodiscard]] bool seal_if_over(const KeeperFiles& files);
 
 /// A process that wrote a log.
@@ -30,9 +30,9 @@ struct LoggedRank {
   std::uint32_t rank = 0;
 };
 
-/// Of all processes that ever began in the directory, ascending.
+/// Returns all processes that ever began in the directory, ascending.
 [[nodiscard]] std::vector<LoggedRank> logged_ranks(Storage& storage, const KeeperFiles& files);
-/// The path of its log.
+/// Returns the path of a process's log.
 [[nodiscard]] std::string log_path(const KeeperFiles& files, const LoggedRank& rank);
 
 class AttemptDirectories {
@@ -41,7 +41,8 @@ class AttemptDirectories {
   static constexpr std::uint64_t kEndedBytesMax = std::uint64_t{16} << 30;
   static constexpr Duration kEndedAge = Duration::hours(24);
 
-  /// `storage` is borrowed; `directory` and `run` are those above them, and may be one.
+  /// `storage` is borrowed; `directory` and `run` are the parents of the attempts' directories, and
+  /// may be the same.
   AttemptDirectories(Storage& storage, std::string directory, std::string run,
                      std::uint64_t ended_bytes_max = kEndedBytesMax)
       : storage_(storage),
@@ -49,20 +50,21 @@ class AttemptDirectories {
         run_(std::move(run)),
         ended_bytes_max_(ended_bytes_max) {}
 
-  /// One file is looked for: an agent before this one may have had no RUN.
+  /// Returns the attempt's files. Looks for one file, because an agent before this one may have had
+  /// no RUN.
   [[nodiscard]] KeeperFiles files(const AttemptId& id) const;
-  /// Attempts whose keepers live; all others are sealed and noted as ended. To be called once, at
-  /// the begin. Errors: the directory above them.
+  /// Returns attempts whose keepers live; all others are sealed and noted as ended. Must be called
+  /// once, at the start. Errors: the parent directory.
   [[nodiscard]] Result<std::vector<AttemptId>> find_living();
 
-  /// Its directory is in use, perhaps again.
+  /// Notes that the attempt's directory is in use, perhaps again.
   void note_started(const AttemptId& id);
-  /// It is sealed.
+  /// Notes that the attempt ended. Precondition: it is sealed.
   void note_ended(const AttemptId& id, Instant wall);
-  /// Removes the scratch of what ended, and what is older than kEndedAge or than the newest
-  /// kEndedMax. While what is left takes more than `ended_bytes_max` of the disk, the attempt that
-  /// takes most goes, so that one which fills the disk costs no other its logs; a single one stays.
-  /// A few hundred files a call. True: there is more to do.
+  /// Removes the scratch of ended attempts, and attempts older than kEndedAge or than the newest
+  /// kEndedMax. While the rest takes more than `ended_bytes_max` of the disk, the largest attempt
+  /// is removed, so that one which fills the disk costs no other its logs; a single one stays.
+  /// Removes a few hundred files per call. Returns whether there is more to do.
   [[nodiscard]] bool remove_some(Instant wall);
 
  private:

@@ -48,13 +48,13 @@ std::string product_fault(const KnownProduct& known) {
 std::string memory_fault(std::span<std::uint64_t> memory, std::uint64_t seed) {
   write_pattern(memory, seed);
   if (std::string fault = pattern_fault(memory, seed); !fault.empty()) return fault;
-  // Every bit the other way round, too.
+  // Tests every bit in its other state, too.
   for (std::uint64_t& word : memory) word = ~word;
   for (std::uint64_t& word : memory) word = ~word;
   return pattern_fault(memory, seed);
 }
 
-/// What one CPU does until its time is over, and what it finds wrong; empty: nothing.
+/// Tests one CPU until its time is over. Returns what it found wrong; empty: nothing.
 std::string try_cpu(const Clock& clock, Instant until, std::span<std::uint64_t> memory) {
   constexpr int kProductsARound = 8;
   for (std::uint64_t round = 0;; ++round) {

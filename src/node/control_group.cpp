@@ -19,12 +19,12 @@
 namespace orrery {
 namespace {
 
-/// A millisecond apart.
+/// Rounds of plain kills, a millisecond apart.
 constexpr int kPlainKills = 20;
 
 using Version = ControlGroupPlace::Version;
 
-/// Whether `list`, parted by commas, has `word`.
+/// Whether `list`, separated by commas, has `word`.
 bool lists(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const std::size_t end = std::min(list.find(','), list.size());
@@ -34,7 +34,7 @@ bool lists(std::string_view list, std::string_view word) {
   return false;
 }
 
-/// Where a tree is mounted: of v2 (no controller), or of v1 with the controller.
+/// Returns where a tree is mounted: v2's (no controller), or v1's with the controller.
 std::string mount_of(std::string_view mounts, std::string_view controller) {
   std::istringstream lines{std::string(mounts)};
   for (std::string line; std::getline(lines, line);) {
@@ -48,7 +48,7 @@ std::string mount_of(std::string_view mounts, std::string_view controller) {
   return "";
 }
 
-/// "0::/path" is that of v2, "7:freezer:/path" one of v1.
+/// Returns this process's group: "0::/path" is v2's, "7:freezer:/path" one of v1's.
 std::string group_of(std::string_view groups, std::string_view controller) {
   std::istringstream lines{std::string(groups)};
   for (std::string line; std::getline(lines, line);) {
@@ -85,14 +85,14 @@ std::string first_word(const std::string& path) {
   return word;
 }
 
-/// An empty one that an earlier keeper left is taken over; any other is not ours to take.
+/// Makes a group. An empty one that an earlier keeper left is replaced; any other is an error.
 bool make_group(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0) return true;
   return errno == EEXIST && ::rmdir(path.c_str()) == 0 && ::mkdir(path.c_str(), 0755) == 0;
 }
 
-/// Has all members of one group in another one, of another tree, too. Those that are started
-/// meanwhile begin where their parent is, so it is done when nobody new is seen.
+/// Moves all members of one group into another one, also of another tree. Processes started
+/// meanwhile begin in their parent's group, so it is done when a round finds no new one.
 void bring_members(const std::string& from, int to) {
   constexpr int kRoundsMax = 100;
   std::set<pid_t> brought;
@@ -120,7 +120,7 @@ tl::unexpected<Error> refusal(std::string_view what, const std::string& path) {
 }  // namespace
 
 Result<ControlGroupPlace> own_control_group(const ControlGroupTexts& texts) {
-  // With both, v2 may be mounted without the right to kill; the freezer is older than either.
+  // On a host with both, v2 may be mounted without the right to kill; the freezer always works.
   if (const std::string freezer = own_directory(texts, "freezer"); !freezer.empty()) {
     return ControlGroupPlace{.version = Version::kV1Freezer,
                              .directory = freezer,
@@ -151,7 +151,7 @@ ControlGroup::ControlGroup(ControlGroupPlace place, std::string name, FileDescri
 
 ControlGroup::~ControlGroup() {
   (void)::rmdir(path_.c_str());
-  // One that an earlier keeper of this name left goes, too.
+  // Removes groups that an earlier keeper of this name left, too.
   for (const std::string& above :
        {place_.cpu, place_.memory, place_.pids, place_.devices, place_.unified}) {
     if (!above.empty()) (void)::rmdir((above + "/" + name_).c_str());
@@ -175,13 +175,13 @@ const ControlGroup::Controller ControlGroup::kDevices{"devices", "devices",
                                                       &ControlGroupPlace::devices};
 
 Status ControlGroup::limit(const GroupLimits& limits) {
-  // Where there never was a limit nothing has to be lifted.
+  // A limit that was never set need not be lifted.
   Status cpu = limits.cpu == 0 && cpu_.empty() ? Status() : limit_cpu(limits.cpu);
   Status memory = limits.memory == 0 && memory_.empty() ? Status() : limit_memory(limits.memory);
   return cpu ? memory : cpu;
 }
 
-/// The group of this name below `above`, in another tree, with all members of this one.
+/// Makes the group of this name below `above`, in another tree, with all members of this one.
 Result<std::string> ControlGroup::join_group_in(const std::string& above) {
   std::string path = above + "/" + name_;
   FileDescriptor members(make_group(path) ? open_members(path) : FileDescriptor());
@@ -191,8 +191,9 @@ Result<std::string> ControlGroup::join_group_in(const std::string& above) {
   return path;
 }
 
-/// Where the controller is set for this group. In v1 that is a group of its own; in v2 the group
-/// above has to hand the controller down, which it may not while it has processes itself.
+/// Returns the directory where the controller is set for this group. In v1 that is a separate
+/// group; in v2 the parent group has to delegate the controller, which it cannot while it has
+/// processes itself.
 Result<std::string> ControlGroup::directory_for(const Controller& controller) {
   if (place_.version == Version::kV2) {
     const std::string subtree = place_.directory + "/cgroup.subtree_control";
@@ -241,7 +242,7 @@ Status ControlGroup::limit_memory(std::uint64_t bytes) {
     }
   } else {
     const std::string word = bytes == 0 ? "-1" : fmt::format("{}", bytes);
-    // The limit with swap is never below the one without: up it goes first, down it goes last.
+    // The limit with swap is never below the one without: it is raised first and lowered last.
     (void)try_write(memory_ + "/memory.limit_in_bytes", word);
     (void)try_write(memory_ + "/memory.memsw.limit_in_bytes", word);
     if (try_write(memory_ + "/memory.limit_in_bytes", word)) return {};
@@ -325,15 +326,16 @@ void ControlGroup::kill() {
     (void)try_write(path_ + "/cgroup.kill", "1");
     return;
   }
-  // Nearly all end by this alone. Who is killed himself between freezing and thawing leaves a group
-  // that neither runs nor ends, so it is frozen only where somebody starts others faster.
+  // Plain kills end nearly all groups. A keeper killed between freezing and thawing leaves a group
+  // that neither runs nor ends, so it is frozen only where processes fork faster than they are
+  // killed.
   for (int tries = 0; tries < kPlainKills; ++tries) {
     if (empty()) return;
     kill_members();
     (void)::poll(nullptr, 0, 1);
   }
   (void)try_write(path_ + "/freezer.state", "FROZEN");
-  // Whoever is in a system call is held a little later.
+  // A process in a system call is frozen a little later.
   for (int tries = 0; tries < 100 && first_word(path_ + "/freezer.state") != "FROZEN"; ++tries) {
   }
   kill_members();

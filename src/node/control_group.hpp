@@ -1,6 +1,7 @@
-// node/control_group.hpp - the kernel's group of all processes of an attempt. An unprivileged
-// process cannot leave it, so all of them can be found and killed at once; together they are
-// limited in CPU, memory and number of processes, and kept from device files that are not theirs.
+// node/control_group.hpp - the kernel's control group of all processes of an attempt. An
+// unprivileged process cannot leave it, so all of them can be found and killed at once; together
+// they are limited in CPU, memory and number of processes, and kept from device files that are not
+// theirs.
 //
 // Made by the keeper below its own group, where it may write there; without one the keeper still
 // finds its descendants (adopt_orphans). Two drivers with one contract:
@@ -27,31 +28,31 @@
 
 namespace orrery {
 
-/// How the names of keepers' groups begin.
+/// Prefix of the names of keepers' groups.
 inline constexpr std::string_view kGroupPrefix = "orrery-";
 
-/// Where a new group goes.
+/// The place where a new group is made.
 struct ControlGroupPlace {
   enum class Version : std::uint8_t { kV1Freezer, kV2 } version = Version::kV2;
-  std::string directory;  ///< of the group above it
-  std::string cpu;        ///< the same in v1's tree of this controller; empty: there is none
+  std::string directory;  ///< of the parent group
+  std::string cpu;        ///< directory in v1's tree of this controller; empty: there is none
   std::string memory;     ///< as `cpu`
   std::string pids;       ///< as `cpu`
   std::string devices;    ///< as `cpu`
   std::string unified;    ///< v2's tree beside those of v1; empty: it is not mounted
 };
 
-/// What a process finds out about its own groups.
+/// The texts from which a process finds its own groups.
 struct ControlGroupTexts {
   std::string_view groups;  ///< /proc/self/cgroup
   std::string_view mounts;  ///< /proc/self/mounts
 };
 
-/// The group of this process: of v2 where a pure v2 tree is mounted, else of v1's freezer. Error:
-/// neither is there.
+/// Returns the group of this process: in v2 where a pure v2 tree is mounted, else in v1's freezer.
+/// Error: neither is there.
 [[nodiscard]] Result<ControlGroupPlace> own_control_group(const ControlGroupTexts& texts);
 
-/// What all processes of a group may use together. Zero: all there is.
+/// What all processes of a group may use together. Zero: no limit.
 struct GroupLimits {
   std::uint64_t cpu = 0;     ///< thousandths of a core, over 100 ms
   std::uint64_t memory = 0;  ///< bytes, swap included; one more and the kernel kills a process
@@ -61,7 +62,8 @@ struct GroupLimits {
 
 class ControlGroup {
  public:
-  /// Makes `name` in `place`. Error: it may not be made there, or is there already and not empty.
+  /// Makes `name` in `place`. Error: it may not be made there, or it already exists and is not
+  /// empty.
   [[nodiscard]] static Result<std::unique_ptr<ControlGroup>> make(const ControlGroupPlace& place,
                                                                   const std::string& name);
   ControlGroup(ControlGroupPlace place, std::string name, FileDescriptor members);
@@ -73,26 +75,26 @@ class ControlGroup {
   /// again. With v1, memory that a process has before there is a first limit is not counted.
   /// Error: the first that the system refused; the other limits are set nonetheless.
   [[nodiscard]] Status limit(const GroupLimits& limits);
-  /// How many processes, threads included, it may have; one more and fork fails with EAGAIN. Zero:
-  /// any number. Error: what the system refused.
+  /// Sets how many processes, threads included, it may have; at the limit fork fails with EAGAIN.
+  /// Zero: any number. Error: what the system refused.
   [[nodiscard]] Status limit_processes(std::uint64_t count);
   /// From now on its processes can neither open nor make exactly these device files; what they have
   /// open stays open. May be called again with others. Error: what the system refused.
   [[nodiscard]] Status deny_devices(std::vector<DeviceNumber> denied);
-  /// A process that writes "0" into each of these is in the group, under its limits.
+  /// Returns files; a process that writes "0" into each of these joins the group, under its limits.
   [[nodiscard]] std::vector<int> members() const;
-  /// Sends SIGKILL to all that are in it; returns within some milliseconds.
+  /// Sends SIGKILL to all processes in it; returns within some milliseconds.
   void kill();
   /// Whether no process is in it; one that ended and was not yet waited for does not count.
   [[nodiscard]] bool empty() const;
-  /// Its processes that the kernel has killed so far because the limit on memory was reached.
+  /// Returns how many of its processes the kernel has killed because the memory limit was reached.
   [[nodiscard]] std::uint64_t memory_kills() const;
 
  private:
   struct Controller {
     std::string_view name;                ///< as cgroup v2 calls it
     std::string_view what;                ///< as a message calls it
-    std::string ControlGroupPlace::* v1;  ///< directory above, in v1's tree of it
+    std::string ControlGroupPlace::* v1;  ///< parent directory, in v1's tree of it
   };
   static const Controller kCpu, kMemory, kPids, kDevices;
   [[nodiscard]] Result<std::string> directory_for(const Controller& controller);
@@ -106,17 +108,17 @@ class ControlGroup {
   ControlGroupPlace place_;
   std::string name_;
   std::string path_;  ///< of the group that kills
-  std::string cpu_;   ///< where its limit is set; empty: there was none yet
+  std::string cpu_;   ///< where its limit is set; empty: not yet
   std::string memory_;
   std::string pids_;
-  std::string devices_;  ///< where device files are denied; empty: none was yet
+  std::string devices_;  ///< where device files are denied; empty: not yet
   std::vector<DeviceNumber> denied_;
   FileDescriptor device_program_;  ///< attached to devices_; none with v1's tree of devices
   std::vector<FileDescriptor> members_;
 };
 
-/// Lets a process go on that a group of a keeper holds still in v1's freezer: whoever held it, to
-/// kill it, may have been killed before he let go, and until then no signal ends it.
+/// Thaws a process that a keeper's group holds in v1's freezer: the process that froze it, to kill
+/// it, may have been killed before it thawed it, and a frozen process does not end by a signal.
 void let_go_on(pid_t process);
 
 }  // namespace orrery

@@ -98,7 +98,7 @@ TEST_P(ControlGroupTest, KillsAllThatIsInItAndGoesAwayWithItsOwner) {
   EXPECT_TRUE(group_->empty());
   const pid_t pid = start_two();
   ASSERT_GT(pid, 0);
-  // Its second process is one nobody waits for; killing goes on until the group is empty.
+  // Its second process is never waited for; killing goes on until the group is empty.
   int status = 0;
   while (group_->empty()) {
     ASSERT_EQ(::waitpid(pid, &status, WNOHANG), 0) << "it could not join";

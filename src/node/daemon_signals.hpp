@@ -1,7 +1,7 @@
-// node/daemon_signals.hpp - what a daemon is asked by signals, told on its loop: SIGTERM and
-// SIGINT, to end; SIGHUP, to read its files again.
+// node/daemon_signals.hpp - the signals that a daemon handles on its loop: SIGTERM and SIGINT, to
+// end; SIGHUP, to read its files again.
 //
-// main() blocks them before any thread is made, so that all threads have them blocked; whoever owns
+// main() blocks them before any thread is made, so that all threads have them blocked; the owner of
 // the loop watches for them.
 #pragma once
 
@@ -16,7 +16,7 @@ enum class DaemonSignals : std::uint8_t {
   kReload,  ///< SIGHUP
 };
 
-/// Ignores SIGPIPE, too: a log whose reader has gone ends nobody.
+/// Blocks them and ignores SIGPIPE: a log whose reader has gone must not end the daemon.
 void block_signals(DaemonSignals which);
 
 /// Calls `told` on the loop for each signal, as long as the watch lives. Error: no descriptor.

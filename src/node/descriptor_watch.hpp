@@ -1,5 +1,5 @@
 // node/descriptor_watch.hpp - owns a descriptor of the kernel's events (signals, a timer) and
-// calls back when one is there, with what was read away.
+// passes what it reads from it to a callback.
 #pragma once
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ class DescriptorWatch final : public ReadyHandler {
  public:
   using Handle = std::function<void(std::string_view)>;
 
-  /// `descriptor` does not block; the loop outlives the watch.
+  /// Precondition: `descriptor` is non-blocking. The loop outlives the watch.
   [[nodiscard]] static Result<std::unique_ptr<DescriptorWatch>> make(RealLoop& loop,
                                                                      FileDescriptor descriptor,
                                                                      Handle handle) {

@@ -69,7 +69,7 @@ std::vector<DeviceClocks::Change> DeviceClocks::take_changes() {
 void DeviceClocks::note(const Change& change, const std::string& refusal) {
   Device& device = devices_.at(change.device);
   if (refusal.empty()) device.held = change.clock;
-  // A driver that refuses what is so anyhow is no news.
+  // A refused change to the clock that is held anyhow is not reported.
   if (change.clock == device.asked) device.refusal = change.clock == device.held ? "" : refusal;
 }
 

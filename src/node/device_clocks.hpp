@@ -1,11 +1,11 @@
-// node/device_clocks.hpp - at which clock each accelerator of the node shall run, by what the
-// attempts on it were ordered, and at which it does.
+// node/device_clocks.hpp - the clock that each accelerator of the node should run at, by the orders
+// of the attempts on it, and the clock that it runs at.
 //
-// Owned by the agent's process, which asks the drivers and writes down what it asks for: a clock
-// outlives whoever set it. An agent that starts knows of the attempts it finds that they are there,
-// not what they were last ordered; the controller says it again where it is other than the full
-// clock. Until then the devices that nobody is known to be on stay as they are.
-// Invariant: a device is asked for one clock at a time, the lowest of those on it.
+// Owned by the agent's process, which sends the requests to the drivers and records them: a clock
+// outlives the agent that set it. An agent that starts knows which attempts it finds, not their
+// last orders; the controller resends an order where its clock is other than the full one. Until
+// then devices without a known attempt stay as they are.
+// Invariant: each device is asked for one clock at a time, the lowest of the attempts on it.
 // Cost: O(attempts x devices) a call.
 #pragma once
 
@@ -27,34 +27,34 @@ class DeviceClocks {
     double clock = 1;
   };
 
-  /// `devices` of the node have a driver, 0: nobody sets clocks here. `noted` is what text() of an
-  /// earlier one was; of anything else what can be read counts.
+  /// `devices`: how many of the node's devices have a driver; 0: no clocks are set here. `noted` is
+  /// text() of an earlier object; of any other text the lines that can be read count.
   DeviceClocks(std::uint32_t devices, std::string_view noted);
 
-  /// It is there, and what it was ordered is not known.
+  /// Adds an attempt that was found and whose order is not known.
   void adopt(const AttemptId& id);
-  /// Its newest order. What was refused is asked for again.
+  /// Sets the attempt's newest order. Clocks that were refused are asked for again.
   void want(const AttemptId& id, const std::vector<RankShare>& shares);
   void forget(const AttemptId& id);
 
-  /// What is to be asked of drivers, each once.
+  /// Returns what is to be asked of drivers, each change once.
   [[nodiscard]] std::vector<Change> take_changes();
-  /// The answer; `refusal` empty: done.
+  /// Notes the answer to a change; `refusal` is empty where it was done.
   void note(const Change& change, const std::string& refusal);
 
-  /// Of each share of the newest order. What lies below it, for another's sake, is as ordered.
-  /// Empty: not known.
+  /// Returns the clock of each share of the newest order. A lower clock that another attempt needs
+  /// counts as the ordered one. Empty: not known.
   [[nodiscard]] std::vector<double> held(const AttemptId& id) const;
   [[nodiscard]] double clock(std::uint32_t device) const;
-  /// Why a clock that is wanted is not held; empty: all are.
+  /// Returns why a wanted clock is not held; empty: all are.
   [[nodiscard]] std::string refusal() const;
-  /// Devices that may run at another than the full clock: "3 0.7", a device a line.
+  /// Lists devices that may run at another than the full clock: "3 0.7", one device per line.
   [[nodiscard]] std::string text() const;
 
  private:
   struct Device {
     double held = 1;
-    std::optional<double> asked = 1;  ///< none: whatever is wanted is asked for anew
+    std::optional<double> asked = 1;  ///< none: the wanted clock is asked for anew
     std::string refusal;
   };
   [[nodiscard]] double wanted(std::uint32_t device) const;

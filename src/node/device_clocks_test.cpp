@@ -49,7 +49,7 @@ TEST(DeviceClocks, WhatIsRefusedIsNotHeldAndIsAskedForAgainWithTheNextOrder) {
   EXPECT_EQ(settle(clocks), (Changes{{0, 0.5}, {1, 0.5}}));
   EXPECT_EQ(clocks.held(kFirst), std::vector<double>{0.5});
   EXPECT_EQ(clocks.refusal(), "");
-  // Nothing is wrong with a device that does as nobody wants it to do otherwise.
+  // A device whose clock is the wanted one is no failure, though the driver refuses.
   clocks.want(kSecond, share(0b10, 0.4));
   EXPECT_EQ(settle(clocks, "no rights"), (Changes{{1, 0.4}}));
   clocks.forget(kSecond);

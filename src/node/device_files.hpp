@@ -1,8 +1,8 @@
 // node/device_files.hpp - which device files belong to which accelerator that a node offers, so
-// that jobs can be kept from those that are not theirs.
+// that jobs can be kept from the files of others.
 //
-// A function of what the operator wrote, of what was found, and of the files themselves; called
-// once, when the agent starts.
+// A function of agent.yaml, of the accelerators found, and of the files themselves; called once,
+// when the agent starts.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@
 
 namespace orrery {
 
-/// The `devices` of agent.yaml, where there are any, else the files that drivers name. A file that
-/// was found and is no device file is left out with a note in `discovery`.
+/// Returns the `devices` of agent.yaml, where there are any, else the files that drivers name. A
+/// file that was found and is no device file is left out with a note in `discovery`.
 /// Errors, with their place in agent.yaml: another number of devices than the node offers; a path
 /// that is no device file.
 [[nodiscard]] Result<NodeDeviceFiles> node_device_files(const AgentSpec& spec,

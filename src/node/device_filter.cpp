@@ -47,7 +47,7 @@ bpf_insn load(std::uint8_t target, std::size_t offset) {
       {.target = target, .source = kContext, .offset = static_cast<std::int16_t>(offset)});
 }
 
-/// Goes on `distance` instructions further where the register is not `value`. 32-bit compare.
+/// Skips `distance` instructions where the register is not `value`. 32-bit compare.
 bpf_insn skip_unless(std::uint8_t reg, std::uint32_t value, std::int16_t distance) {
   return instruction(BPF_JMP32 | BPF_JNE | BPF_K,
                      {.target = reg, .offset = distance, .value = value});
@@ -66,7 +66,7 @@ Program filter_of(std::span<const DeviceNumber> denied) {
                   load(kMinor, offsetof(bpf_cgroup_dev_ctx, minor))};
   for (const DeviceNumber& each : denied) {
     const bool character = each.kind == DeviceNumber::Kind::kCharacter;
-    // Each jumps behind the two instructions of the answer.
+    // Each of these jumps past the two instructions of the answer.
     program.push_back(skip_unless(kKind, character ? BPF_DEVCG_DEV_CHAR : BPF_DEVCG_DEV_BLOCK, 4));
     program.push_back(skip_unless(kMajor, each.major, 3));
     program.push_back(skip_unless(kMinor, each.minor, 2));

@@ -22,19 +22,19 @@ struct DeviceNumber {
   std::uint32_t major = 0;
   std::uint32_t minor = 0;
 
-  /// "c 195:0", as the v1 controller of devices takes it.
+  /// Returns "c 195:0", the form that the v1 controller of devices takes.
   [[nodiscard]] std::string text() const;
 
   friend auto operator<=>(const DeviceNumber&, const DeviceNumber&) = default;
 };
 
-/// Error: there is no such file, or it is no device file.
+/// Error: there is no such file, or it is not a device file.
 [[nodiscard]] Result<DeviceNumber> device_number_at(const std::string& path);
 
 /// Denies the processes of the cgroup v2 directory `group` to open or make the device files
-/// `denied`, and takes away what `before` (the answer of an earlier call for this group, or an
-/// invalid descriptor) denied. At no moment is a device that both deny allowed. The program stays
-/// with the group when the descriptor is closed. Errors: what the kernel refused; it needs root.
+/// `denied`, and lifts what `before` (the result of an earlier call for this group, or an invalid
+/// descriptor) denied. At no moment is a device that both deny allowed. The program stays with the
+/// group when the descriptor is closed. Errors: what the kernel refused; it needs root.
 [[nodiscard]] Result<FileDescriptor> attach_device_filter(const std::string& group,
                                                           std::span<const DeviceNumber> denied,
                                                           const FileDescriptor& before);

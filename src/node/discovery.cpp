@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// What the kernel's driver of a maker makes, whether or not the maker's library is there.
+/// The device files of a maker's kernel driver, whether or not the maker's library is there.
 struct DeviceFiles {
   std::string_view maker;
   std::size_t count = 0;
@@ -22,7 +22,7 @@ DeviceFiles nvidia_files(Storage& storage, const KernelDirectories& kernel) {
   return {"NVIDIA", count_device_files(storage, kernel.devices, "nvidia"), "libnvidia-ml.so.1"};
 }
 
-/// A display has files for rendering, too; one that computes has kfd beside them.
+/// A display adapter has render files, too; an accelerator has kfd beside them.
 DeviceFiles amd_files(Storage& storage, const KernelDirectories& kernel) {
   const auto all = storage.list(kernel.devices).value_or(std::vector<std::string>());
   const bool computes = std::find(all.begin(), all.end(), "kfd") != all.end();
@@ -48,7 +48,8 @@ void add_driver(Discovery& discovery, Result<std::unique_ptr<AcceleratorDriver>>
   discovery.drivers.push_back(*std::move(driver));
 }
 
-/// Of a processor's model the longest name in it that says a number: "EPYC 9654", never "epyc".
+/// Returns the type with the longest name with a digit in a processor's model: "EPYC 9654", never
+/// "epyc".
 const Accelerator* processor_named(const Catalog& catalog, std::string_view model) {
   const std::string words = lower_case(model);
   const Accelerator* best = nullptr;
@@ -121,7 +122,7 @@ void offer(Discovery& discovery, const Catalog& catalog, NodeInventory& inventor
     }
   }
   if (counts.empty()) {
-    // One that the catalog does not know is no reason to offer the processors instead.
+    // Accelerators unknown to the catalog are no reason to offer the processors instead.
     const Accelerator* own =
         discovery.accelerators.empty() ? processor_named(catalog, inventory.processor) : nullptr;
     if (own == nullptr) return;

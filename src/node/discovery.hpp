@@ -2,7 +2,7 @@
 // the kernel, and what the catalog calls them.
 //
 // Built once by the agent's program, which owns it: the drivers it has opened are read for as long
-// as the agent lives. What could not be found out is a note, never a guess.
+// as the agent lives. What could not be found out is noted, never guessed.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@
 
 namespace orrery {
 
-/// Where to look. Libraries are sonames or paths, the first that is there counts.
+/// Where to look. Libraries are sonames or paths; the first one that exists counts.
 struct DiscoverySources {
   std::vector<std::string> nvml = {"libnvidia-ml.so.1"};
   std::vector<std::string> rocm_smi = {"librocm_smi64.so", "librocm_smi64.so.7",
@@ -25,24 +25,26 @@ struct DiscoverySources {
 };
 
 struct Discovery {
-  /// Those of drivers[0] first, in its order, then of the next; then those without a driver.
+  /// Those of drivers[0] come first, in its order, then those of the next; last those without a
+  /// driver.
   std::vector<FoundAccelerator> accelerators;
   std::vector<std::unique_ptr<AcceleratorDriver>> drivers;  ///< that work
-  std::vector<std::string> kernel_drivers;  ///< of accelerators that no such driver tells of
+  std::vector<std::string> kernel_drivers;  ///< of accelerators that none of `drivers` reports
   std::vector<std::string> notes;
 };
 
-/// What there is, with its types. O(catalog) beside the drivers' own time, which may be seconds.
+/// Finds the accelerators and their types. O(catalog) beside the drivers' own time, which may be
+/// seconds.
 [[nodiscard]] Discovery discover_accelerators(const Catalog& catalog, Storage& storage,
                                               const DiscoverySources& sources);
 
-/// The type of the catalog that a maker's name is an id, a name or an alias of, without regard to
-/// case; of processors, one that the name contains ("AMD EPYC 9654 96-Core Processor"). nullptr:
-/// none.
+/// Returns the type of the catalog that has the maker's name as an id, a name or an alias, without
+/// regard to case; for processors, a type that the name contains ("AMD EPYC 9654 96-Core
+/// Processor"). nullptr: none.
 [[nodiscard]] const Accelerator* accelerator_named(const Catalog& catalog, std::string_view name);
 
-/// Fills in what the node offers: the type most of its accelerators are of (ties: the first), or,
-/// where there are none, its processors if the catalog has them. Others are noted.
+/// Fills in what the node offers: the type of most of its accelerators (ties: the first), or, where
+/// there are none, its processors if the catalog has them. Accelerators of other types are noted.
 void offer(Discovery& discovery, const Catalog& catalog, NodeInventory& inventory);
 
 }  // namespace orrery

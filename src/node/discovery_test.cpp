@@ -28,7 +28,7 @@ class DiscoveryTest : public ::testing::Test {
     std::string name = (std::filesystem::temp_directory_path() / "orrery_found_XXXXXX").string();
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
-    // Its state lives as long as somebody has it open.
+    // The library's state lives as long as it is open.
     library_ = ::dlopen(ORRERY_FAKE_NVML, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library_, nullptr) << ::dlerror();
     nvml_ = reinterpret_cast<FakeNvml* (*)()>(::dlsym(library_, "fake_nvml"))();

@@ -1,8 +1,9 @@
 // node/driver_thread.hpp - a thread for calls into drivers, which may hang as long as the kernel's
 // driver does: the loop, and with it the agent's heartbeat, goes on meanwhile.
 //
-// Owned and used on the loop. Whatever a call needs is its own, or shared with the owner who leaves
-// it alone: where a call hangs, the thread outlives this object, and ends when the call returns.
+// Owned and used on the loop. Data that a call needs is its own, or shared with an owner that does
+// not touch it: where a call hangs, the thread outlives this object, and ends when the call
+// returns.
 #pragma once
 
 #include <functional>
@@ -21,10 +22,11 @@ class DriverThread {
   explicit DriverThread(Inbox& inbox);
   DriverThread(const DriverThread&) = delete;
   DriverThread& operator=(const DriverThread&) = delete;
-  /// Waits a moment for the call in progress. Calls that have not begun are dropped.
+  /// Waits briefly for the call in progress. Calls that have not begun are dropped.
   ~DriverThread();
 
-  /// One after the other. Unbounded: whoever asks bounds what is outstanding.
+  /// Queues a call; calls run one after the other. The queue is unbounded: callers limit their
+  /// outstanding calls.
   void run(Call call);
 
  private:

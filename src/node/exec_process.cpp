@@ -31,10 +31,10 @@ tl::unexpected<Error> exec_error(std::string_view what) {
       fmt::format("cannot {}: {}", what, std::generic_category().message(errno)));
 }
 
-/// The session of a process; none: there is no such process.
+/// Returns the session of a process; none: there is no such process.
 std::optional<pid_t> session_of(const std::string& process) {
   const std::string text = kernel_file("/proc/" + process + "/stat");
-  // The name before it may hold anything.
+  // The process name before it may hold any character.
   std::size_t at = text.rfind(')');
   if (at == text.npos) return std::nullopt;
   constexpr int kFieldsBefore = 4;  // state, parent, group, each behind a space
@@ -70,7 +70,7 @@ std::vector<std::string> exec_command(const RankStart& rank, const ExecOpen& ope
 
 }  // namespace
 
-/// What the command reads.
+/// The command's input.
 class ExecProcess::InputPipe final : public ReadyHandler {
  public:
   enum class End : std::uint8_t { kCloses, kIsTyped };
@@ -134,7 +134,7 @@ class ExecProcess::InputPipe final : public ReadyHandler {
   bool ends_ = false;
 };
 
-/// What the command writes.
+/// The command's output.
 class ExecProcess::OutputPipe final : public ReadyHandler {
  public:
   enum class State : std::uint8_t { kOpen, kEmpty, kOver };
@@ -155,7 +155,7 @@ class ExecProcess::OutputPipe final : public ReadyHandler {
   }
   [[nodiscard]] bool over() const { return over_; }
 
-  /// Reads once: kEmpty: nothing is there now.
+  /// Reads once; kEmpty: no bytes are available now.
   State read() {
     constexpr std::size_t kChunk = std::size_t{32} << 10;
     std::array<char, kChunk> chunk;
@@ -228,7 +228,7 @@ Status ExecProcess::open_terminal(TerminalSize size) {
   const winsize window = window_of(size);
   (void)::ioctl(terminal_.get(), TIOCSWINSZ, &window);
   (void)::fcntl(terminal_.get(), F_SETFL, O_RDWR | O_NONBLOCK);
-  // One descriptor each, so that each direction is waited for by itself.
+  // Duplicates the descriptor, so that each direction is waited for separately.
   FileDescriptor input(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3));
   FileDescriptor output(::fcntl(terminal_.get(), F_DUPFD_CLOEXEC, 3));
   if (!input.valid() || !output.valid()) return exec_error("open a terminal");
@@ -283,7 +283,7 @@ void ExecProcess::note_output(const ExecOutput& output) {
   told_(output);
 }
 
-/// A slow client slows its command.
+/// Stops reading the command's output while its client is slow.
 void ExecProcess::pace() {
   const bool reads = !hung_up_ && on_the_way_ < kExecBytesMax;
   for (const std::unique_ptr<OutputPipe>& each : outputs_) {
@@ -303,7 +303,7 @@ void ExecProcess::note_end(int status) {
   end_if_read();
 }
 
-/// Once the command has ended and what it wrote is read.
+/// Ends once the command has ended and all its output is read.
 void ExecProcess::end_if_read() {
   if (!status_ || hung_up_) return;
   bool over = true;
@@ -332,7 +332,7 @@ void ExecProcess::hang_up() {
   if (status_) return end();
   kill_session(SIGHUP);
   kill_session(SIGCONT);
-  // The end of a terminal tells its foreground processes, too.
+  // Closing a terminal signals its foreground processes, too.
   input_.reset();
   for (std::unique_ptr<OutputPipe>& each : outputs_) each.reset();
   terminal_.reset();
@@ -343,8 +343,8 @@ void ExecProcess::hang_up() {
   });
 }
 
-/// All of the session that the command leads. Precondition: it is not yet reaped, so its number
-/// names no other session.
+/// Signals all processes of the command's session. Precondition: the command is not yet reaped, so
+/// its number names no other session.
 void ExecProcess::kill_session(int signal) const {
   std::error_code failed;
   for (std::filesystem::directory_iterator at("/proc", failed), end; !failed && at != end;

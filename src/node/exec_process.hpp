@@ -2,7 +2,7 @@
 // process, its pipes or its terminal, and what is on its way between it and the client.
 //
 // Owned by the keeper's ExecTable, used on its loop; never blocks it. Output is read while fewer
-// than kExecBytesMax bytes are not told as taken, and input is kept until the command takes it.
+// than kExecBytesMax bytes are not reported as taken, and input is kept until the command takes it.
 // The end of a command is reported after its output. Precondition: SIGPIPE is ignored.
 #pragma once
 
@@ -23,18 +23,18 @@ namespace orrery {
 
 class ExecProcess {
  public:
-  /// Where it runs and to whom it tells what.
+  /// Where the command runs and which callbacks it reports to.
   struct Setup {
     RealLoop& loop;
-    const RankStart& rank;  ///< only while it is started, as the next two
+    const RankStart& rank;  ///< valid only during start(), as are the next two
     const KeeperLaunch& launch;
-    std::vector<int> groups;  ///< cgroup.procs of each it joins, open for writing
+    std::vector<int> groups;  ///< cgroup.procs of each group it joins, open for writing
     std::function<void(const ExecOutput&)> output;
     /// The last call, never inside start().
     std::function<void(const ExecEnd&)> ended;
   };
 
-  /// Errors: a pipe or terminal, or what the program failed at.
+  /// Errors: a pipe or terminal, or why the program could not be started.
   [[nodiscard]] static Result<std::unique_ptr<ExecProcess>> start(const ExecOpen& open,
                                                                   const Setup& setup);
   ExecProcess(const ExecOpen& open, const Setup& setup);
@@ -44,9 +44,9 @@ class ExecProcess {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
   void take(const ExecInput& input);
-  /// Its process has ended and is not yet reaped. `ended` follows, perhaps inside.
+  /// Notes that its process has ended and is not yet reaped. `ended` follows, perhaps inside.
   void note_end(int status);
-  /// Ends a command whose client has gone: SIGHUP, and SIGKILL after 10 s.
+  /// Ends a command whose client has gone: sends SIGHUP, and SIGKILL after 10 s.
   void hang_up();
 
  private:
@@ -72,7 +72,7 @@ class ExecProcess {
   std::array<std::unique_ptr<OutputPipe>, 2> outputs_;  ///< a terminal has the first alone
   FileDescriptor terminal_;            ///< its controlling side; none: the command has pipes
   std::array<FileDescriptor, 3> own_;  ///< the command's ends, until it is started
-  std::uint64_t on_the_way_ = 0;       ///< bytes of its output that are not told as taken
+  std::uint64_t on_the_way_ = 0;       ///< bytes of its output that are not reported as taken
   std::optional<int> status_;          ///< once it has ended
   std::optional<TimerId> timer_;       ///< to kill it, or to end it without the rest of its output
   bool hung_up_ = false;

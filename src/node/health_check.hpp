@@ -1,4 +1,4 @@
-// node/health_check.hpp - runs the operator's check of the node again and again, and counts.
+// node/health_check.hpp - runs the operator's check of the node periodically, and counts failures.
 //
 // Owned by the agent's process, on its loop. One process at a time.
 #pragma once
@@ -17,7 +17,7 @@ class HealthCheck {
  public:
   struct Events {
     std::function<void()> passed;  ///< each time
-    /// As often in a row as the spec says, with what happened; not again before it has passed.
+    /// Called after as many failures in a row as the spec gives; not again before a run has passed.
     std::function<void(const std::string& evidence)> failed;
   };
 
@@ -27,9 +27,9 @@ class HealthCheck {
   HealthCheck& operator=(const HealthCheck&) = delete;
   ~HealthCheck();
 
-  /// Runs it now, unless it runs.
+  /// Starts a run now, unless one is in progress.
   void run();
-  /// What happened last; empty: it passed, or has not run.
+  /// Returns why the last run failed; empty: it passed, or none has ended.
   [[nodiscard]] const std::string& complaint() const { return complaint_; }
 
  private:

@@ -67,7 +67,7 @@ void HookProcess::unwatch(WatchId& watch) {
   if (watch != WatchId::kNone) real_.loop().unwatch(std::exchange(watch, WatchId::kNone));
 }
 
-/// Its end follows at once, unless the kernel does not let go of it.
+/// Kills the process; its end follows at once, unless the kernel delays it.
 void HookProcess::kill_late(const Duration& timeout) {
   constexpr Duration kPatience = Duration::seconds(1);
   late_ = fmt::format("not done after {}", timeout.text());
@@ -82,13 +82,13 @@ void HookProcess::end_later(Duration delay, std::string failure) {
   });
 }
 
-/// At its end all it wrote is in the pipe; what it started and left behind is not waited for.
+/// When the program ends all its output is in the pipe; processes that it left behind are killed.
 void HookProcess::on_ready(std::uint32_t) {
   read_output();
   siginfo_t info{};
   const auto child = static_cast<id_t>(child_);
   if (::waitid(P_PID, child, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return;
-  kill_group();  // while nobody else can have its number
+  kill_group();  // while its number cannot be reused
   int status = 0;
   (void)::waitpid(std::exchange(child_, 0), &status, 0);
   if (!late_.empty()) return end(late_);
@@ -119,7 +119,7 @@ void HookProcess::read_output() {
   if (got == 0) unwatch(output_watch_);  // closed: it would be ready for ever
 }
 
-/// All of its session.
+/// Kills all of its session.
 void HookProcess::kill_group() {
   if (child_ != 0) (void)::kill(-child_, SIGKILL);
 }

@@ -1,8 +1,9 @@
 // node/hook_process.hpp - a program of the operator's that runs beside the agent: a prologue, an
 // epilogue, a check of the node's health.
 //
-// Owned by whoever started it, on the loop. It runs in a session of its own, which is killed whole
-// when the program ends, when its time is over, and with this object. Cost: a process.
+// Owned by the object that started it, on the loop. It runs in a session of its own, which is
+// killed as a whole when the program ends, when its time is over, and with this object. Cost: a
+// process.
 #pragma once
 
 #include <sys/types.h>
@@ -26,11 +27,12 @@ struct HookStart {
 
 class HookProcess final : public ReadyHandler {
  public:
-  /// Of how it ended: empty if with 0; else what happened, and the end of what it wrote.
+  /// Receives how the program ended: empty for exit status 0; else what happened, and the end of
+  /// its output.
   using Ended = std::function<void(const std::string& failure)>;
 
-  /// `ended` is called once, later, on the loop, with the last that is done with this object; a
-  /// program that cannot be started has ended, too.
+  /// `ended` is called once, later, on the loop, as the last use of this object; a program that
+  /// cannot be started counts as ended, too.
   HookProcess(RealEnv& real, const HookStart& start, Ended ended);
   HookProcess(const HookProcess&) = delete;
   HookProcess& operator=(const HookProcess&) = delete;
@@ -55,8 +57,8 @@ class HookProcess final : public ReadyHandler {
   WatchId output_watch_ = WatchId::kNone;
   WatchId process_watch_ = WatchId::kNone;
   std::optional<TimerId> timer_;
-  std::string late_;  ///< its time is over, and it was killed
-  std::string tail_;  ///< of what it wrote
+  std::string late_;  ///< message once its time is over and it was killed
+  std::string tail_;  ///< end of its output
 };
 
 }  // namespace orrery

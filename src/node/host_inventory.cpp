@@ -29,7 +29,7 @@ NodeInventory host_inventory() {
   if (std::getline(vendor, of) && std::getline(version, found.firmware)) {
     found.firmware = fmt::format("{} {}", of, found.firmware);
   }
-  // Without it everything works all the same, so an error of hwloc is none here.
+  // The inventory works without topology, so an error of hwloc is ignored here.
   if (const Result<HostTopology> topology = host_topology(); topology) {
     found.processor = topology->processor;
     found.packages = topology->packages;

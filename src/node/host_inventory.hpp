@@ -1,4 +1,4 @@
-// node/host_inventory.hpp - what the kernel says of the machine that this process runs on.
+// node/host_inventory.hpp - what the kernel reports of the machine that this process runs on.
 #pragma once
 
 #include "base/env.hpp"
@@ -6,11 +6,12 @@
 
 namespace orrery {
 
-/// Cores this process may use, memory, kernel, host name, firmware, processors. Of accelerators and
-/// their drivers it says nothing (node/discovery.hpp).
+/// Returns cores this process may use, memory, kernel, host name, firmware, processors.
+/// Accelerators and their drivers are not included (node/discovery.hpp).
 [[nodiscard]] NodeInventory host_inventory();
 
-/// Another number after each boot of the machine. Error: the kernel does not say.
+/// Returns a number that changes with each boot of the machine. Error: the kernel does not report
+/// it.
 [[nodiscard]] Result<std::uint64_t> boot_number(Storage& storage);
 
 }  // namespace orrery

@@ -1,6 +1,7 @@
 // node/host_topology.hpp - processors, memory and NUMA nodes of this machine, as hwloc finds them.
 //
-// A value, read once; tens of milliseconds. In a container it is what the container may use.
+// A value, read once; takes tens of milliseconds. In a container it describes what the container
+// may use.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct NumaNode {
 };
 
 struct HostTopology {
-  std::string processor;  ///< model of the first package; empty: it does not say
+  std::string processor;  ///< model of the first package; empty: not reported
   std::uint32_t packages = 0;
   std::uint32_t cores = 0;
   std::uint32_t threads = 0;  ///< of hardware

@@ -1,7 +1,7 @@
 // node/keeper_fields.hpp - the fields of a keeper's launch and messages, in the order of their
 // encoding. Included by the .cpp files that encode them alone: see control/field_walk.hpp.
 //
-// A field that is added goes to the end of what is sent, with a new version of the wire.
+// A new field goes to the end of what is sent, with a new version of the wire.
 #pragma once
 
 #include "control/decoder.hpp"

@@ -20,7 +20,7 @@ int status_of(int waited) {
   return WIFEXITED(waited) ? WEXITSTATUS(waited) : 128 + WTERMSIG(waited);
 }
 
-/// Waits for the keeper, then for whatever it left behind.
+/// Waits for the keeper, then for all processes it left behind.
 int guard(pid_t keeper, const sigset_t& wanted) {
   int status = 0;
   bool gone = false;
@@ -68,7 +68,7 @@ int run_guarded(const std::function<int()>& keeper) {
     if (::getppid() != parent) ::_exit(1);
     ::_exit(keeper());
   }
-  // The keeper alone says when it is ready.
+  // Only the keeper reports that it is ready.
   const FileDescriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (null.valid()) (void)::dup2(null.get(), 1);
   return guard(pid, wanted);

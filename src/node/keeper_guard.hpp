@@ -1,10 +1,10 @@
-// node/keeper_guard.hpp - two processes that answer for each other: the keeper, and above it a
-// guard that does nothing but wait.
+// node/keeper_guard.hpp - two processes that watch each other: the keeper, and above it a guard
+// that does nothing but wait.
 //
-// A process that is killed cannot clean up behind itself, and the kernel ends only its own
-// children with it. So whichever of the two is killed, the other one ends what is left: the
-// guard adopts what a dead keeper leaves, and a keeper whose guard has died is sent SIGTERM.
-// The process number that the agent knows is the guard's; it ends last, when nobody is left.
+// A process that is killed cannot clean up after itself, and the kernel ends only its direct
+// children with it. So whichever of the two is killed, the other one ends what is left: the guard
+// adopts what a dead keeper leaves, and a keeper whose guard has died is sent SIGTERM. The process
+// number that the agent knows is the guard's; it ends last, when no process is left.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// Holds the directory's lock for as long as either of the two lives; it is free when nobody is
+/// Holds the directory's lock for as long as either of the two lives; it is free when neither is
 /// left. Error: another keeper has it.
 [[nodiscard]] Result<FileDescriptor> lock_keeper_directory(const KeeperFiles& files);
 

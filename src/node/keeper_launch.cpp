@@ -18,7 +18,7 @@ namespace {
 
 // The file: magic with the version, the fields, a checksum of all before it.
 constexpr std::string_view kMagic = "orrery-launch-5\n";
-/// Without the last field, of which this is the empty value.
+/// The version before lacks the last field, whose empty value is kNoCopies.
 constexpr std::string_view kMagicBefore = "orrery-launch-4\n";
 constexpr std::string_view kNoCopies("\0\0", 2);
 constexpr std::size_t kFileBytesMax = std::size_t{64} << 20;

@@ -1,8 +1,9 @@
 // node/keeper_launch.hpp - what a keeper is started with, and the file that holds it.
 //
-// The agent writes RUN/launch, then starts `orrery-keeper DIR RUN`; nobody changes the file after
-// that. DIR, the attempt's directory, has what is looked at later. RUN has what ends with the boot
-// (node/run_directory.hpp) and is short enough for the path of a unix socket; it may be DIR.
+// The agent writes RUN/launch, then starts `orrery-keeper DIR RUN`; the file is not changed after
+// that. DIR, the attempt's directory, has the files that are read later. RUN has the files that end
+// with the boot (node/run_directory.hpp) and is short enough for the path of a unix socket; it may
+// be DIR.
 #pragma once
 
 #include <optional>
@@ -23,7 +24,7 @@ struct NodeDeviceFiles {
   std::vector<DeviceNumber> others;            ///< of accelerators that the node does not offer
 };
 
-/// The device files that an attempt with these shares is kept from, ascending: those of all
+/// Returns the device files that an attempt with these shares is kept from, ascending: those of all
 /// accelerators but its own. A file that two devices have in common is denied to neither.
 [[nodiscard]] std::vector<DeviceNumber> denied_devices(const NodeDeviceFiles& files,
                                                        const std::vector<RankShare>& shares);
@@ -33,13 +34,13 @@ struct KeeperLaunch {
   LaunchRanks ranks;
   LaunchFacts facts;                ///< paths in it are filled in by the keeper
   std::vector<GangLayout> gangs;    ///< of every share
-  std::string directory;            ///< where processes begin; empty: DIR/work
-  std::optional<ProcessUser> user;  ///< none: whoever the keeper is
+  std::string directory;            ///< working directory of processes; empty: DIR/work
+  std::optional<ProcessUser> user;  ///< none: the keeper's own
   LogLimits logs;
-  std::uint64_t work_steps = 0;  ///< of the whole job, to say what part is done; 0: nobody knows
+  std::uint64_t work_steps = 0;  ///< of the whole job, to report which part is done; 0: unknown
   std::vector<RankNeeds> needs;  ///< of the gangs that need something
   /// Thousandths of a core that a device at full clock stands for, where devices are processors or
-  /// only declared; 0: they have a driver, and their clock is no matter of CPUs.
+  /// only declared; 0: they have a driver, and their clock does not limit CPUs.
   std::uint32_t device_cpu = 0;
   NodeDeviceFiles devices;
   std::uint64_t processes_max =
@@ -47,7 +48,7 @@ struct KeeperLaunch {
   OutputNames copies;  ///< the keeper replaces %t, %N and %u
 };
 
-/// DIR/NAME and RUN/NAME.
+/// The files DIR/NAME and RUN/NAME of an attempt.
 struct KeeperFiles {
   std::string directory;
   std::string run = directory;
@@ -57,37 +58,38 @@ struct KeeperFiles {
   [[nodiscard]] std::string lock() const { return run + "/lock"; }
   [[nodiscard]] std::string socket() const { return "unix:" + run + "/socket"; }
   [[nodiscard]] std::string progress() const { return run + "/progress"; }
-  /// What the keeper itself has to say, mostly why it does not start.
+  /// The keeper's own messages, mostly why it does not start.
   [[nodiscard]] std::string errors() const { return run + "/errors"; }
-  /// Who takes part: {"epoch": 2, "gangs": [{"gang": 0, "nodes": [{"address": .., "ranks": ..}]}]},
-  /// replaced in one step with each epoch. A process that goes on in it says so in `progress`.
+  /// The members of the attempt: {"epoch": 2, "gangs": [{"gang": 0, "nodes": [{"address": ..,
+  /// "ranks": ..}]}]}, replaced in one step with each epoch. A process that goes on in it reports
+  /// so in `progress`.
   [[nodiscard]] std::string membership() const { return run + "/membership"; }
   [[nodiscard]] std::string hostfile(std::uint32_t gang) const;
   [[nodiscard]] std::string rankfile(std::uint32_t gang) const;
-  /// The script of a job of kSlurm, in a directory that is the user's.
+  /// The script of a job of kSlurm, in a directory that the job's user owns.
   [[nodiscard]] std::string script() const { return directory + "/slurm/script"; }
-  /// By which its steps know each other; for the user alone.
+  /// The secret by which the job's steps know each other; readable by the user alone.
   [[nodiscard]] std::string step_secret() const { return directory + "/slurm/secret"; }
   [[nodiscard]] std::string work() const { return directory + "/work"; }
-  /// What the ranks here may fill; it goes with the attempt's directory.
+  /// A directory that the ranks here may fill; it is removed with the attempt's directory.
   [[nodiscard]] std::string scratch() const { return directory + "/scratch"; }
   [[nodiscard]] std::string log(const RankStart& start) const;
-  /// Where the threads of ranks that hung were.
+  /// Directory of the stacks of ranks that hung.
   [[nodiscard]] std::string stacks() const { return directory + "/stacks"; }
   [[nodiscard]] std::string stack(const RankStart& start) const;
 };
 
-/// What is wrong with an order to launch: a share without a layout of its gang, or whose devices
-/// and ranks are not as many; empty: nothing.
+/// Returns what is wrong with an order to launch: a share without a layout of its gang, or with
+/// different numbers of devices and ranks; empty: nothing.
 [[nodiscard]] std::string launch_complaint(const LaunchRanks& ranks,
                                            const std::vector<GangLayout>& gangs);
-/// The layout of a gang. Precondition: launch_complaint() had none.
+/// Returns the layout of a gang. Precondition: launch_complaint() was empty.
 [[nodiscard]] const GangLayout& layout_of(std::uint32_t gang, const std::vector<GangLayout>& gangs);
 
-/// What the ranks of shares may use together: the sum of what each asked for. Where one said
-/// nothing there is no limit, for it would be one for that rank, too. Where the clock of a device
-/// is that of CPUs and one is lowered, it is that part of what was asked for or, of who said
-/// nothing, of what the devices stand for.
+/// Returns what the ranks of shares may use together: the sum of what each asked for. Where one
+/// rank asked for nothing there is no limit, since it would limit that rank, too. Where device
+/// clocks stand for CPUs and one is lowered, its rank gets that part of what it asked for or,
+/// without a request, of what its devices stand for.
 [[nodiscard]] GroupLimits limits_of(const std::vector<RankShare>& shares,
                                     const KeeperLaunch& launch);
 

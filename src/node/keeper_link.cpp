@@ -90,7 +90,7 @@ void KeeperLink::tell(const KeeperInput& message) {
   }
   const SendOutcome outcome = real_.env().transport.send(connection_, frame);
   if (outcome != SendOutcome::kOverflow) return;
-  // A keeper that does not read. It is told on a new connection, once it does.
+  // The keeper does not read. The message is sent on a new connection, once it does.
   waiting_.push_back(std::move(frame));
   real_.env().transport.close(std::exchange(connection_, ConnectionId::kNone));
   wait(patience_, &KeeperLink::look);
@@ -128,7 +128,7 @@ void KeeperLink::reap_child() {
   look();
 }
 
-/// The group of its session: the guard and the keeper, but no rank.
+/// Kills the session's process group: the guard and the keeper, but no rank.
 void KeeperLink::end_child() { (void)::kill(-child_, SIGKILL); }
 
 void KeeperLink::give_up() {
@@ -144,7 +144,7 @@ void KeeperLink::connect() {
   const Result<ConnectionId> connection = real_.env().transport.connect(files_.socket(), *this);
   if (!connection) return wait(patience_, &KeeperLink::look);
   connection_ = *connection;
-  // The state first: without an order the keeper does not know who its agent is.
+  // The adoption comes first: without an order the keeper does not know its agent.
   std::vector<std::string> frames = std::exchange(waiting_, {});
   frames.insert(frames.begin(), encode(KeeperInput(AgentOrder{{{}, AdoptKeeper{}}, {}})));
   for (std::string& frame : frames) {
@@ -156,7 +156,7 @@ void KeeperLink::connect() {
 
 void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
   const Result<KeeperOutput> said = decode_keeper_output(frame);
-  if (!said) return;  // Of a release that this one does not speak: its lock still says its end.
+  if (!said) return;  // Message of an unknown release: the lock still shows the keeper's end.
   patience_ = kFirstLook;
   if (const auto* status = std::get_if<KeeperStatus>(&*said)) {
     events_.on_status(id_, *status);

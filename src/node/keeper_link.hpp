@@ -1,10 +1,11 @@
-// node/keeper_link.hpp - one keeper as its agent has it: started or found, spoken to, watched until
-// nobody is left.
+// node/keeper_link.hpp - an agent's link to one keeper: starts or finds it, communicates with it,
+// watches it until no process is left.
 //
-// Owned by the agent's process, used on its loop, never blocks it. Whether a keeper lives is the
-// lock of its directory, which its guard and it hold until nobody is left; the end of the child,
-// or of the connection, only says when to look. A connection that is lost while it lives is made
-// again. Cost: a handful of system calls each start, connection and end.
+// Owned by the agent's process, used on its loop, never blocks it. A keeper lives as long as the
+// lock of its directory is held, by its guard or by the keeper itself, until no process is left;
+// the end of the child, or of the connection, only triggers a check of the lock. A connection that
+// is lost while the keeper lives is made again. Cost: a handful of system calls each start,
+// connection and end.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +20,7 @@
 
 namespace orrery {
 
-/// What a link tells its owner, never inside a call of the owner's own.
+/// The events of a link, never called inside a call of the owner's own.
 class KeeperEvents {
  public:
   virtual ~KeeperEvents() = default;
@@ -29,9 +30,10 @@ class KeeperEvents {
   virtual void on_tail(const AttemptId& id, const LogTail& tail) = 0;
   virtual void on_command_output(const ExecOutput& output) = 0;
   virtual void on_command_end(const ExecEnd& end) = 0;
-  /// The connection was lost: what was asked is not answered.
+  /// The connection was lost: pending questions are not answered.
   virtual void on_break(const AttemptId& id) = 0;
-  /// Nobody is left; the last call. `failure`: why it never came to life; empty: it had.
+  /// No process is left; the last call. `failure`: why the keeper never came to life; empty: it
+  /// did.
   virtual void on_over(const AttemptId& id, const std::string& failure) = 0;
 };
 
@@ -44,14 +46,15 @@ class KeeperLink final : public ConnectionEvents, public ReadyHandler {
   ~KeeperLink() override;
 
   /// Runs `program` in the directory, whose launch file is written. Errors: it could not be run;
-  /// then nothing of the link is left to do, and on_over does not come.
+  /// then the link has nothing left to do, and on_over does not come.
   [[nodiscard]] Status start(const std::string& program);
-  /// The keeper of the directory lives.
+  /// Adopts the living keeper of the directory.
   void adopt();
 
-  /// In order; waits until the keeper can be spoken to.
+  /// Sends in order, once the keeper is connected.
   void tell(const KeeperInput& message);
-  /// Whether it has said that it runs commands beside its ranks, on the connection there is.
+  /// Whether the keeper has reported, on the present connection, that it runs commands beside its
+  /// ranks.
   [[nodiscard]] bool runs_commands() const { return runs_commands_; }
 
   void on_frame(ConnectionId connection, std::string_view frame) override;
@@ -74,7 +77,7 @@ class KeeperLink final : public ConnectionEvents, public ReadyHandler {
   KeeperEvents& events_;
   AttemptId id_;
   KeeperFiles files_;
-  pid_t child_ = 0;         ///< not yet reaped; 0: none, or an agent's before this one
+  pid_t child_ = 0;         ///< not yet reaped; 0: none, or started by an earlier agent
   FileDescriptor says_;     ///< what the child writes until it is ready
   FileDescriptor process_;  ///< of the child
   WatchId says_watch_ = WatchId::kNone;
@@ -83,9 +86,9 @@ class KeeperLink final : public ConnectionEvents, public ReadyHandler {
   bool came_to_life_ = false;
   bool runs_commands_ = false;
   ConnectionId connection_ = ConnectionId::kNone;
-  std::vector<std::string> waiting_;  ///< to be said once it can be spoken to
+  std::vector<std::string> waiting_;  ///< to be sent once it is connected
   std::optional<TimerId> timer_;
-  Duration patience_;  ///< until it is looked at again
+  Duration patience_;  ///< delay until the next look at it
 };
 
 }  // namespace orrery

@@ -103,7 +103,7 @@ void KeeperProcess::join_group() {
   ranks_->on_other_end([this](pid_t pid, int status) { commands_.note_end(pid, status); });
 }
 
-/// What the ranks write to and begin in becomes their user's; only root can do so.
+/// Gives what the ranks write to and begin in to their user; only root can do so.
 Status KeeperProcess::prepare_user() {
   if (!launch_.user) return {};
   if (::geteuid() != 0) {
@@ -213,7 +213,7 @@ void KeeperProcess::on_close(ConnectionId connection, const Closed&) {
 }
 
 /// Commands beside the ranks belong to clients of the agent and end with it. Their end is deferred,
-/// because this may be called while one of them tells its output.
+/// because this may be called while a command reports its output.
 void KeeperProcess::lose_agent() {
   agent_ = ConnectionId::kNone;
   real_.loop().post([this] { commands_.hang_up_all(); });
@@ -324,7 +324,7 @@ void KeeperProcess::start_share(const StartProcesses& start, const RankShare& sh
     if (!fresh && !runs) continue;  // its exit is on its way
     const Status started = runs ? Status() : ranks_->start(each, launch_);
     for (const RankSlot& slot : each.slots) {
-      // What its program does after its begin is its own affair, so it is up.
+      // What its program does after its start is not observed, so it counts as up.
       if (started) {
         keeper_.on_process_up({slot, start.token.epoch}, now());
       } else {
@@ -335,8 +335,8 @@ void KeeperProcess::start_share(const StartProcesses& start, const RankShare& sh
   }
 }
 
-/// A process on another node uses its devices: what is to be done here is done, and a part that is
-/// done keeps its devices until the whole attempt is over.
+/// A process on another node uses these devices: the part here counts as done, and keeps its
+/// devices until the whole attempt is over.
 void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
   std::vector<RankSlot> slots;
   slots.reserve(share.ranks.size());
@@ -347,8 +347,8 @@ void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
   for (const RankSlot& slot : slots) keeper_.on_process_exit({slot, 0, {}}, now());
 }
 
-/// What is started is the program that holds a node for the script, with its arguments. What its
-/// steps know each other by is in no environment: scripts show theirs in logs, which others read.
+/// Writes the script and the secret of its steps. The secret is in no environment: scripts print
+/// theirs into logs, which others read.
 Status KeeperProcess::write_script() {
   const std::filesystem::path script = files_.script();
   const std::string place = script.parent_path();
@@ -413,7 +413,7 @@ void KeeperProcess::apply(const CapClock& cap) {
   limit_ranks();
 }
 
-/// Of devices with a driver the agent says at which clock they are.
+/// Devices with a driver are left out: their clocks are the agent's report.
 void KeeperProcess::limit_ranks() {
   const Status limited = ranks_->limit(limits_of(shares_, launch_));
   if (limited) return;
@@ -423,7 +423,7 @@ void KeeperProcess::limit_ranks() {
   }
 }
 
-/// What the kernel refuses is a note of the job; its ranks run without that limit.
+/// A refusal of the kernel becomes a note of the job; its ranks run without that limit.
 void KeeperProcess::fence_ranks() {
   const Status fenced =
       ranks_->fence(launch_.processes_max, denied_devices(launch_.devices, shares_));
@@ -459,7 +459,7 @@ void KeeperProcess::look_for_hang(Instant expected) {
   constexpr Duration kLate = Duration::seconds(5);
   hang_timer_.reset();
   const Instant present = clock_.now_monotonic();
-  // It was held still, and so were the ranks.
+  // The keeper was held still, and so were the ranks.
   if (present - expected > kLate) steps_.excuse(present);
   if (present < steps_.due()) return await_hang();
   const StepWatch::Hang hang = steps_.hang(present);
@@ -474,7 +474,8 @@ void KeeperProcess::look_for_hang(Instant expected) {
   act();
 }
 
-/// Ranks may say a thousand things a second; the agent hears of the first at once, then of one.
+/// Ranks may write a thousand lines a second; the agent gets the first report at once, then one per
+/// second.
 void KeeperProcess::report_soon() {
   if (quiet_) {
     unsaid_ = true;
@@ -502,7 +503,7 @@ void KeeperProcess::send_status() {
   keeper_.on_progress(keeper_.report().token, progress);
   const KeeperStatus status{keeper_.report(), progress_, notes_};
   if (real_.env().transport.send(agent_, encode(KeeperOutput(status))) != SendOutcome::kQueued) {
-    // An agent that does not read: once it connects again it is told the whole.
+    // The agent does not read: once it connects again it is sent the whole state.
     real_.env().transport.close(agent_);
     lose_agent();
   }
@@ -512,7 +513,7 @@ void KeeperProcess::send_paces() {
   std::vector<RankPace> paces = steps_.paces();
   if (agent_ == ConnectionId::kNone || paces.empty() || paces == said_paces_) return;
   said_paces_ = paces;
-  // Where it is lost, the next one says more.
+  // A lost message is made good by the next one.
   (void)real_.env().transport.send(agent_, encode(KeeperOutput(RankPaces{std::move(paces)})));
 }
 

@@ -1,7 +1,7 @@
 // node/keeper_process.hpp - the keeper on a real machine: Keeper (agent/keeper.hpp) decides, this
-// starts and ends processes, keeps time and speaks with the agent.
+// class starts and ends processes, keeps time and communicates with the agent.
 //
-// Built by main() of orrery-keeper, or by whoever has a thread and a directory for it; lives as
+// Built by main() of orrery-keeper, or by any caller with a thread and a directory for it; lives as
 // long as the process. It needs no agent: orders come when one is connected, and the lease runs
 // anyway. Reports go to the agent that sent the last order. The clock is CLOCK_BOOTTIME.
 // Precondition: SIGCHLD and SIGTERM are blocked, a single thread.
@@ -25,20 +25,20 @@
 
 namespace orrery {
 
-/// The group of the keeper of this directory. Letting it go again removes what a keeper that was
-/// killed has left. Error: there are no groups, or none may be made.
+/// Makes the control group of the directory's keeper. Destroying it again removes what a killed
+/// keeper has left. Error: there are no groups, or none may be made.
 [[nodiscard]] Result<std::unique_ptr<ControlGroup>> make_keeper_group(Storage& storage,
                                                                       const KeeperFiles& files);
 
 class KeeperProcess final : public ListenerEvents {
  public:
-  /// Reads the launch file, makes what lies in the directory, listens. The ranks start with run().
+  /// Reads the launch file, makes the files of the directory, listens. The ranks start with run().
   /// Errors: the launch file, or what the system refused.
   [[nodiscard]] static Result<std::unique_ptr<KeeperProcess>> open(RealEnv& real,
                                                                    const KeeperFiles& files);
   KeeperProcess(RealEnv& real, KeeperFiles files, KeeperLaunch launch);
 
-  /// Until the agent has released it or, after SIGTERM, nobody is left.
+  /// Runs until the agent has released it or, after SIGTERM, no process is left.
   void run();
 
   void on_accept(const Accepted& accepted) override;
@@ -58,7 +58,7 @@ class KeeperProcess final : public ListenerEvents {
   void answer(ConnectionId connection, const LogQuestion& question);
   void answer(ConnectionId connection, const ExecOpen& open);
   void answer(ConnectionId connection, const ExecInput& input);
-  /// Sends what a command says to the agent; without one it is dropped.
+  /// Sends a command's output to the agent; without an agent it is dropped.
   void tell(const KeeperOutput& output);
   void lose_agent();
 
@@ -76,13 +76,13 @@ class KeeperProcess final : public ListenerEvents {
   [[nodiscard]] Status write_script();
   void write_mpi_files(const GangLayout& layout);
   void write_membership(std::uint32_t epoch);
-  /// For the processes, and for nobody else.
+  /// Writes a file that only the job's user can read.
   [[nodiscard]] Status write_for_user(const std::string& path, std::string_view text);
-  /// As above; without it ranks run on.
+  /// Writes a file for the job's user; a failure is noted, and ranks run on.
   void write_or_note(const std::string& path, std::string_view text);
   void give_to_user(const std::string& path);
   void arm_timer();
-  /// Looks again when ranks may hang, and ends those that do.
+  /// Checks again when ranks may hang, and ends those that do.
   void await_hang();
   void look_for_hang(Instant expected);
   void report_soon();
@@ -107,14 +107,14 @@ class KeeperProcess final : public ListenerEvents {
   RankProgress progress_;
   StepWatch steps_;
   std::optional<TimerId> hang_timer_;
-  std::vector<RankPace> said_paces_;  ///< to the agent that is there
-  std::string wrong_;  ///< what the ranks here were found to compute; empty: nothing wrong
-  std::vector<RankSlot> wrong_slots_;  ///< of the rank that said so
+  std::vector<RankPace> said_paces_;  ///< sent to the connected agent
+  std::string wrong_;  ///< evidence that the ranks here computed wrong results; empty: none
+  std::vector<RankSlot> wrong_slots_;  ///< of the rank that reported it
   Instant saved_at_;                   ///< newest checkpoint, or the start
   std::vector<std::string> notes_;
-  bool quiet_ = false;   ///< progress was told less than a second ago
-  bool unsaid_ = false;  ///< and there is more
-  bool ending_ = false;  ///< SIGTERM came: done when nobody is left
+  bool quiet_ = false;   ///< progress was reported less than a second ago
+  bool unsaid_ = false;  ///< whether a report is pending
+  bool ending_ = false;  ///< SIGTERM came: done when no process is left
   bool done_ = false;
 };
 

@@ -1,11 +1,11 @@
-// node/keeper_wire.hpp - what agent and keeper say to each other over the keeper's unix socket.
+// node/keeper_wire.hpp - the messages of agent and keeper over the keeper's unix socket.
 //
 // A message is a frame of base/env.hpp's Transport: one byte, the version of the wire, then the
 // fields in the binary form of control/encoder.hpp. Both ends are of this project and on one
 // machine, but not of one release: an agent that is replaced meets keepers of the release before.
-// So the keeper speaks its own version, and the agent all versions that are still running. Messages
-// that were added within a version go to a keeper once it has said that it understands them
-// (KeeperAbilities); an older agent passes over those it does not know.
+// So the keeper uses its own version, and the agent all versions that are still running. Messages
+// that were added within a version are sent to a keeper once it has reported that it understands
+// them (KeeperAbilities); an older agent ignores those it does not know.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace orrery {
 
 // --- Agent to keeper ----------------------------------------------------------------------------
 
-/// Whoever sends one is the agent from then on; an earlier one is disconnected.
+/// An order to the keeper. Its sender is the agent from then on; an earlier one is disconnected.
 struct AgentOrder {
   KeeperOrder order;
   std::vector<GangLayout> gangs;  ///< of a LaunchRanks with a newer epoch; else empty
 };
 
-/// What process `rank` of a gang wrote, from byte `from` on. The answer is a LogTail.
+/// Asks for the output of process `rank` of a gang, from byte `from` on. The answer is a LogTail.
 struct LogQuestion {
   std::uint32_t gang = 0;
   std::uint32_t rank = 0;
@@ -43,7 +43,7 @@ struct TerminalSize {
   friend bool operator==(const TerminalSize&, const TerminalSize&) = default;
 };
 
-/// Runs a command beside a rank: as its user, with its environment, directory and limits. It ends
+/// Runs a command beside a rank: with the rank's user, environment, directory and limits. It ends
 /// with the attempt, and with the connection of the agent.
 struct ExecOpen {
   std::uint64_t id = 0;
@@ -54,14 +54,14 @@ struct ExecOpen {
   std::string terminal_type;             ///< its TERM
 };
 
-/// More for a command that was opened.
+/// Input and control of a command that was opened.
 struct ExecInput {
   std::uint64_t id = 0;
   std::string bytes;
   bool end = false;                      ///< nothing comes after these bytes
   std::optional<TerminalSize> terminal;  ///< the terminal has another size now
   std::uint64_t taken = 0;  ///< bytes of its output that its client took since the last message
-  bool close = false;       ///< its client has gone: it ends
+  bool close = false;       ///< its client has gone: the command ends
 };
 
 /// The window of a command for each direction: so many bytes may be on their way that the other
@@ -72,7 +72,7 @@ using KeeperInput = std::variant<AgentOrder, LogQuestion, ExecOpen, ExecInput>;
 
 // --- Keeper to agent ----------------------------------------------------------------------------
 
-/// What the ranks last said of themselves.
+/// What the ranks last reported.
 struct RankProgress {
   std::uint64_t step = 0;
   std::uint64_t saved_step = 0;  ///< newest that a checkpoint covers
@@ -87,10 +87,11 @@ struct RankProgress {
 struct KeeperStatus {
   AttemptReport report;
   RankProgress progress;
-  std::vector<std::string> notes;  ///< what is other than was asked for, and why
+  std::vector<std::string> notes;  ///< what differs from what was asked for, and why
 };
 
-/// How long a rank computes in a step, without waiting for others: the median of its newest ones.
+/// The time that a rank computes in a step, without waiting for others: the median of its newest
+/// steps.
 struct RankPace {
   std::uint32_t rank = 0;
   double seconds = 0;
@@ -98,12 +99,12 @@ struct RankPace {
   friend bool operator==(const RankPace&, const RankPace&) = default;
 };
 
-/// Of the ranks here that say it.
+/// The paces of the ranks here that report them.
 struct RankPaces {
   std::vector<RankPace> paces;
 };
 
-/// What ranks here compute is not what others make of the same.
+/// Ranks here compute results that differ from those of other ranks for the same input.
 struct WrongResults {
   std::string evidence;
 };
@@ -114,7 +115,7 @@ struct LogTail {
   LogPart part;
 };
 
-/// What a keeper understands beyond the first release; it is said before the first status.
+/// What a keeper understands beyond the first release; sent before the first status.
 struct KeeperAbilities {
   bool commands = false;  ///< ExecOpen and ExecInput
 };
@@ -137,7 +138,7 @@ struct ExecEnd {
   friend bool operator==(const ExecEnd&, const ExecEnd&) = default;
 };
 
-/// Of a keeper of an earlier release only the first ones come.
+/// A keeper of an earlier release sends only the first ones.
 using KeeperOutput = std::variant<KeeperStatus, LogTail, RankPaces, WrongResults, KeeperAbilities,
                                   ExecOutput, ExecEnd>;
 
@@ -145,7 +146,7 @@ using KeeperOutput = std::variant<KeeperStatus, LogTail, RankPaces, WrongResults
 
 [[nodiscard]] std::string encode(const KeeperInput& message);
 [[nodiscard]] std::string encode(const KeeperOutput& message);
-/// Errors: another version, or bytes that no encode() wrote.
+/// Errors: another version, or bytes that no encode() produced.
 [[nodiscard]] Result<KeeperInput> decode_keeper_input(std::string_view frame);
 [[nodiscard]] Result<KeeperOutput> decode_keeper_output(std::string_view frame);
 

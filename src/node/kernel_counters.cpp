@@ -55,7 +55,8 @@ void read_memory(const std::string& meminfo, KernelCounters& counters) {
   counters.memory_used_bytes = counters.memory_bytes - std::min(available, counters.memory_bytes);
 }
 
-/// What counts of the network: bridges and tunnels count again what passes through hardware.
+/// Hardware interfaces count alone where there are any: bridges and tunnels count the same bytes
+/// again.
 struct Interfaces {
   KernelCounters hardware, other;
   bool any_hardware = false;

@@ -12,13 +12,14 @@
 
 namespace orrery {
 
-/// Counters are since boot; what the kernel does not say is 0.
+/// Counters are since boot; what the kernel does not report is 0.
 struct KernelCounters {
   std::uint64_t cpu_busy = 0;  ///< ticks of all CPUs that were not idle
   std::uint64_t cpu_total = 0;
   std::uint64_t memory_bytes = 0;
-  std::uint64_t memory_used_bytes = 0;  ///< that no program could have without swapping
-  /// Of interfaces that are hardware (all but the loopback where none is) and of InfiniBand ports.
+  std::uint64_t memory_used_bytes = 0;  ///< memory that no program could get without swapping
+  /// Bytes of interfaces that are hardware (all but the loopback where none is) and of InfiniBand
+  /// ports.
   std::uint64_t received_bytes = 0;
   std::uint64_t sent_bytes = 0;
   std::uint64_t network_errors = 0;  ///< packets that came or left in error
@@ -28,7 +29,7 @@ struct KernelCounters {
 [[nodiscard]] KernelCounters read_kernel_counters(Storage& storage,
                                                   const KernelDirectories& directories);
 
-/// The part of the time between two readings that the CPUs were busy, 0 to 1.
+/// Returns the part of the time between two readings in which the CPUs were busy, 0 to 1.
 [[nodiscard]] double cpu_busy_between(const KernelCounters& earlier, const KernelCounters& later);
 
 }  // namespace orrery

@@ -1,4 +1,5 @@
-// node/kernel_directories.hpp - where the kernel shows its devices; tests have some of their own.
+// node/kernel_directories.hpp - where the kernel shows its devices; tests use directories of their
+// own.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// node/kernel_file.hpp - what the kernel says in a file of /proc or /sys.
+// node/kernel_file.hpp - the text of a file of /proc or /sys.
 //
 // A process may end between the opening of its file and the reading of it; an iterator over the
 // stream's buffer would throw then. Cost: O(bytes).
@@ -10,7 +10,7 @@
 
 namespace orrery {
 
-/// Empty: it is, or it cannot be read.
+/// Returns the file's text; empty where it is empty or cannot be read.
 [[nodiscard]] inline std::string kernel_file(const std::string& path) {
   const std::ifstream file(path, std::ios::binary);
   std::ostringstream text;

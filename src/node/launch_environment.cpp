@@ -53,7 +53,7 @@ std::string_view variable_of(DeviceList list) {
   return "";
 }
 
-/// The node of rank 0, which the others meet at. Of processes that are one a node the first is 0.
+/// Returns the node of rank 0, the rendezvous. With one process per node it is the first node.
 std::size_t first_node(const GangLayout& layout, LaunchUnit per) {
   if (per == LaunchUnit::kNode) return 0;
   const auto at = std::find_if(layout.nodes.begin(), layout.nodes.end(), [](const GangNode& node) {
@@ -63,7 +63,7 @@ std::size_t first_node(const GangLayout& layout, LaunchUnit per) {
   return static_cast<std::size_t>(at - layout.nodes.begin());
 }
 
-/// The name of a gang's role, which the plan says; torch's own word where it says none.
+/// Returns the role of a gang in the plan; torch's own default where there is none.
 std::string role_of(const std::string& plan, std::uint32_t gang) {
   const nlohmann::json read = nlohmann::json::parse(plan, nullptr, false);
   const nlohmann::json::json_pointer place(fmt::format("/gangs/{}/role", gang));
@@ -72,7 +72,7 @@ std::string role_of(const std::string& plan, std::uint32_t gang) {
   return name.empty() ? "default" : name;
 }
 
-/// Where one process stands in its gang.
+/// The place of one process in its gang.
 struct Seat {
   std::uint32_t rank = 0;
   std::uint32_t world = 0;
@@ -87,7 +87,7 @@ class ContractWriter {
   ContractWriter(const LaunchFacts& facts, const GangLayout& layout)
       : facts_(facts), layout_(layout), role_(role_of(facts.plan, layout.gang)) {}
 
-  /// `devices`: what the process may use, in the order of local ranks.
+  /// `devices`: those that the process may use, in the order of local ranks.
   [[nodiscard]] Variables write(const Seat& seat, const std::vector<std::uint32_t>& devices) {
     environment_.clear();
     set("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
@@ -105,7 +105,7 @@ class ContractWriter {
     set("ORRERY_TENANT", facts_.tenant);
     set("ORRERY_PLAN", facts_.plan);
     set("ORRERY_PROGRESS", facts_.progress);
-    // Ranks that mpirun starts would take its one process's for theirs.
+    // Ranks started by mpirun would inherit the numbers of mpirun's own process.
     if (facts_.style != LaunchStyle::kMpi) {
       set("ORRERY_RANK", seat.rank);
       set("ORRERY_LOCAL_RANK", seat.local);
@@ -114,7 +114,7 @@ class ContractWriter {
     set("ORRERY_GANG", layout_.gang);
     set("ORRERY_ADDRESS", layout_.nodes[layout_.here].address);
     set("ORRERY_MASTER", master_endpoint());
-    // The keeper writes it beside the stream.
+    // The keeper writes the membership file beside the stream.
     const std::size_t slash = facts_.progress.rfind('/');
     set("ORRERY_MEMBERSHIP", facts_.progress.substr(0, slash + 1) + "membership");
     return {environment_.begin(), environment_.end()};
@@ -181,7 +181,7 @@ class ContractWriter {
     set("PET_RDZV_BACKEND", "c10d");
     set("PET_RDZV_ENDPOINT", master_endpoint());
     set("PET_RDZV_ID", run_id());
-    // The job is started again as a whole: a launcher that did so, too, would multiply them.
+    // The job restarts as a whole; a launcher that restarted ranks, too, would multiply restarts.
     set("PET_MAX_RESTARTS", "0");
   }
 
@@ -198,14 +198,14 @@ class ContractWriter {
                    .restarts = layout_.restarts};
     if (facts_.devices != DeviceList::kNone) node.devices = devices;
     for (auto& [name, value] : slurm_variables(node)) set(name, std::move(value));
-    // Tasks that meet at the gang's own port find it free.
+    // Leaves the gang's own ports free for tasks that meet there.
     constexpr std::uint32_t kStepPorts = 32;
     set("ORRERY_STEP_PORT", layout_.master_port + kStepPorts);
     set("ORRERY_STEP_NODE", seat.node);
     set("ORRERY_STEP_NODES", compress_host_list(addresses));
   }
 
-  /// Workers of a node listen on ports one after the other, by their order there.
+  /// Workers of a node listen on consecutive ports, by their order there.
   [[nodiscard]] std::string tensorflow_config(const Seat& seat) const {
     std::vector<std::string> workers(seat.world);
     for (const GangNode& node : layout_.nodes) {
@@ -222,7 +222,7 @@ class ContractWriter {
   }
 
   [[nodiscard]] std::size_t port(std::size_t after) const { return layout_.master_port + after; }
-  /// Rank 0 listens there.
+  /// Returns the address where rank 0 listens.
   [[nodiscard]] const std::string& master_address() const {
     return layout_.nodes[first_node(layout_, facts_.per)].address;
   }
@@ -258,7 +258,7 @@ std::vector<std::uint32_t> devices_of(const RankShare& share) {
   return devices;
 }
 
-/// Programs of these find their own by LOCAL_RANK among the devices of all ranks here.
+/// Programs of these launchers find their device by LOCAL_RANK among the devices of all ranks here.
 bool sees_devices_of_peers(LaunchStyle style) {
   return style == LaunchStyle::kTorch || style == LaunchStyle::kDeepspeed;
 }

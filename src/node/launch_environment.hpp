@@ -2,7 +2,7 @@
 // environment, by framework.
 //
 // Pure functions over what the agent knows of a job; the keeper starts processes with the result.
-// Nothing is inherited: what is not named here or in the job's spec is not there, so no variable of
+// Nothing is inherited: only what is named here or in the job's spec is set, so no variable of
 // another launcher (Slurm, PMI, Open MPI) can mislead a program.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace orrery {
 
-/// Whose variables a process is told its rank by.
+/// The launcher whose variables give a process its rank.
 enum class LaunchStyle : std::uint8_t {
   kNative,
   kTorch,
@@ -28,17 +28,17 @@ enum class LaunchStyle : std::uint8_t {
   kSlurm,  ///< a script of Slurm: see node/step_server.hpp
 };
 
-/// Of a framework's id in the catalog, "mpi" or "slurm"; what has no variables of its own is
-/// native.
+/// Returns the style of a framework's id in the catalog, "mpi" or "slurm"; a framework without
+/// variables of its own is native.
 [[nodiscard]] LaunchStyle launch_style_of(std::string_view framework);
 
 /// Which variable lists the devices that a process may use.
 enum class DeviceList : std::uint8_t { kNone, kCuda, kRocm, kNeuron, kTpu };
 
-/// Of a platform's id in the catalog.
+/// Returns the list of a platform's id in the catalog.
 [[nodiscard]] DeviceList device_list_of(std::string_view platform);
 
-/// One node of a gang, with the ranks it has.
+/// One node of a gang, with its ranks.
 struct GangNode {
   std::string address;  ///< name or number that the other nodes reach it by
   std::vector<std::uint32_t> ranks;
@@ -49,15 +49,16 @@ struct GangLayout {
   std::uint32_t gang = 0;
   std::vector<GangNode> nodes;
   std::uint32_t here = 0;         ///< this node's place in `nodes`
-  std::uint16_t master_port = 0;  ///< free on the first node, and so many after it as it has ranks
+  std::uint16_t master_port = 0;  ///< free on the first node, as are the next ones, one for each of
+                                  ///< its ranks
   std::uint32_t restarts = 0;     ///< of the job so far
 };
 
 /// What each rank of a gang asked of its node, beside its device.
 struct RankNeeds {
   std::uint32_t gang = 0;
-  std::uint32_t cpu = 0;     ///< thousandths of a core; 0: it did not say
-  std::uint32_t memory = 0;  ///< MiB; 0: it did not say
+  std::uint32_t cpu = 0;     ///< thousandths of a core; 0: not given
+  std::uint32_t memory = 0;  ///< MiB; 0: not given
 };
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -96,20 +97,22 @@ struct RankStart {
   Variables environment;  ///< each name once, ascending
 };
 
-/// The processes of one share. What the contract says wins over the spec's environment, which wins
-/// over defaults (threads, OpenBLAS). With kMpi the command starts the ranks itself: there is one
-/// process, on the node of rank 0, and none on the others. With kSlurm there is one a node,
-/// whatever `per` says. Precondition: the layout is of the share's gang and gives this node the
+/// Returns the processes of one share. The contract's variables override the spec's environment,
+/// which overrides defaults (threads, OpenBLAS). With kMpi the command starts the ranks itself:
+/// there is one process, on the node of rank 0, and none on the others. With kSlurm there is one a
+/// node, whatever `per` is. Precondition: the layout is of the share's gang and gives this node the
 /// share's ranks. O(ranks here x variables; for TensorFlow x ranks of the gang).
 [[nodiscard]] std::vector<RankStart> rank_starts(const LaunchFacts& facts, const GangLayout& layout,
                                                  const RankShare& share);
 
-/// For `mpirun --hostfile`: "address slots=N", an address a line. Nodes of one address (emulated
-/// ones on one machine) are one line: mpirun takes no address twice. A slot is what `per` says.
+/// Returns the file for `mpirun --hostfile`: "address slots=N", one address per line. Nodes of one
+/// address (emulated ones on one machine) share a line: mpirun takes no address twice. A slot is
+/// one unit of `per`.
 [[nodiscard]] std::string mpi_hostfile(const GangLayout& layout, LaunchUnit per);
-/// For `mpirun --rankfile`: "rank R=address slot=0-15", ranks ascending. Where a rank runs is
-/// given, the core is not: each may use all `cores` of its node, which is taken to be like this
-/// one. They are physical ones: mpirun counts those, and ends where one is named that is not there.
+/// Returns the file for `mpirun --rankfile`: "rank R=address slot=0-15", ranks ascending. It fixes
+/// the node of a rank, not the core: each rank may use all `cores` of its node, which is taken to
+/// be like this one. They are physical cores: mpirun counts those, and ends where a core is named
+/// that does not exist.
 [[nodiscard]] std::string mpi_rankfile(const GangLayout& layout, LaunchUnit per,
                                        std::uint32_t cores);
 

@@ -192,7 +192,8 @@ TEST(LaunchEnvironment, ListsDevicesAsTheProgramCountsThem) {
     return values;
   };
   using Lists = std::vector<std::string>;
-  // LOCAL_RANK is an index into the list; whoever has none must find its own device alone.
+  // LOCAL_RANK is an index into the list; a style without it must list only the process's own
+  // device.
   EXPECT_EQ(listed(LaunchStyle::kTorch, DeviceList::kCuda, "CUDA_VISIBLE_DEVICES"),
             (Lists{"1,3", "1,3"}));
   EXPECT_EQ(listed(LaunchStyle::kJax, DeviceList::kCuda, "CUDA_VISIBLE_DEVICES"),
@@ -250,7 +251,8 @@ TEST(LaunchEnvironment, LimitsWhatRanksUseTogetherToWhatEachAskedFor) {
             (GroupLimits{.cpu = 3250, .memory = std::uint64_t{2560} << 20}));
   EXPECT_EQ(limits({{0, 1500, 1024}, {4, 250, 0}}), (GroupLimits{.cpu = 3250}));
   EXPECT_EQ(limits({{0, 1500, 1024}}), (GroupLimits{}));
-  // Of processors a lower clock is a part of them: of what was asked for, else of what they are.
+  // Where devices are processors a lower clock lowers the limit: a part of the request, else of
+  // them.
   launch.device_cpu = 4000;
   EXPECT_EQ(limits({{0, 1500, 0}}), (GroupLimits{}));
   shares[0].clock = 0.6;

@@ -16,7 +16,7 @@ void add_python_packages(const std::string& directory, Variables& environment) {
   }
 }
 
-/// What the job's spec says of one of them comes after it, and wins.
+/// Adds the user's variables first, so that the job's spec overrides them.
 void add_user_variables(const PosixUser& user, Variables& environment) {
   const Variables own{{"HOME", user.home},
                       {"USER", user.name},

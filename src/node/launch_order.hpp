@@ -1,5 +1,5 @@
-// node/launch_order.hpp - from an order to launch to what a keeper is started with: the controller
-// says what runs, the node adds what only it knows.
+// node/launch_order.hpp - makes a keeper's launch from an order: the controller gives the program,
+// the node adds what only it knows.
 //
 // A function of the order, the node's facts and its list of users.
 #pragma once
@@ -25,8 +25,8 @@ struct NodeLaunchFacts {
   std::string name;  ///< of the node, in the fleet
 };
 
-/// HOME, USER, LOGNAME and SHELL are those of the user that the job runs as, unless its spec says
-/// otherwise. Where a job of JAX has a PYTHONPATH of its own, the node's packages come after it.
+/// HOME, USER, LOGNAME and SHELL are those of the user that the job runs as, unless its spec sets
+/// them. Where a job of JAX has a PYTHONPATH of its own, the node's packages come after it.
 /// Errors: those of job_user().
 [[nodiscard]] Result<KeeperLaunch> keeper_launch(const StartKeeper& start,
                                                  const NodeProgram& program,

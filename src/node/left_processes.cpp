@@ -39,8 +39,9 @@ Look look_once(const std::string& environment_file, const std::string& variable)
 }
 
 /// Whether the kernel is about to give the process its environment: between exec's change of memory
-/// and the new stack the file reads empty. A zombie and a kernel thread have no memory at all; one
-/// that began with no variable has an end of the environment (fields 23 and 51 of proc(5)).
+/// and the new stack the file reads empty. A zombie and a kernel thread have no memory at all; a
+/// process that began without variables has an end of the environment (fields 23 and 51 of
+/// proc(5)).
 bool is_in_exec(pid_t process) {
   const std::string line = kernel_file(fmt::format("/proc/{}/stat", process));
   const std::size_t name_end = line.rfind(')');
@@ -56,21 +57,22 @@ bool is_in_exec(pid_t process) {
   return false;
 }
 
-/// Whether it has this variable; one that has ended has none. A process in exec is looked at again.
+/// Whether a process has this variable; an ended one has none. A process in exec is looked at
+/// again.
 bool has_variable(pid_t process, const std::string& variable) {
   constexpr int kLooksMax = 1000;
   const std::string environment_file = fmt::format("/proc/{}/environ", process);
   for (int look = 0; look < kLooksMax; ++look) {
     const Look seen = look_once(environment_file, variable);
     if (seen != Look::kEmpty) return seen == Look::kHas;
-    // It may have left exec between the two looks of the first round.
+    // The process may have left exec between the two looks of the first round.
     if (!is_in_exec(process) && look > 0) return false;
     (void)::sched_yield();
   }
   return false;
 }
 
-/// The handle comes before the look, so that it is the process looked at that is killed.
+/// Opens the handle before the look, so that the process that is killed is the one looked at.
 bool kill_if_it_has(pid_t process, const std::string& variable) {
   const FileDescriptor handle(static_cast<int>(::syscall(SYS_pidfd_open, process, 0)));
   if (!handle.valid() || !has_variable(process, variable)) return false;

@@ -1,16 +1,18 @@
-// node/left_processes.hpp - what ranks have started and nobody holds any more.
+// node/left_processes.hpp - processes that ranks have started and that neither keeper nor guard
+// holds.
 //
-// Keeper and guard answer for each other (node/keeper_guard.hpp). Killed in one moment they take
-// the ranks with them, but not what the ranks have started. That is known by the environment of
-// its attempt, which a process inherits; one that has put its environment off is not found.
-// Called by whoever seals an attempt's directory. Cost: a look at every process of the machine.
+// Keeper and guard watch each other (node/keeper_guard.hpp). When both are killed at one moment the
+// ranks end with them, but not the processes that ranks have started. These are found by the
+// environment of their attempt, which a process inherits; a process that has removed its
+// environment is not found. Called before an attempt's directory is sealed. Cost: a look at every
+// process of the machine.
 #pragma once
 
 #include "node/keeper_launch.hpp"
 
 namespace orrery {
 
-/// Sends SIGKILL to every process of the attempt. True: there was none.
+/// Sends SIGKILL to every process of the attempt. Returns whether there was none.
 [[nodiscard]] bool none_left(const KeeperFiles& files);
 
 }  // namespace orrery

@@ -11,7 +11,7 @@ LogFiles LogFiles::look(Storage& storage, const std::string& path) {
   std::uint64_t older = 0;
   for (std::uint32_t age = 0; age < kFilesMax; ++age) {
     auto file = storage.open(RankLog::file_name(path, age), OpenMode::kRead);
-    // The newest may be missing for a moment, or for good where its keeper was killed then.
+    // The newest file may be missing for a moment, or for good where its keeper was killed then.
     if (!file && age > 0) break;
     if (!file) continue;
     if (age > 0) older += (*file)->size();

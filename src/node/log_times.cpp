@@ -23,7 +23,7 @@ std::string line_of(const TimeMark& mark) {
   return fmt::format("{} {} {}\n", mark.offset, mark.at.ns(), mark.interval.count_ns());
 }
 
-/// Up to a line that is damaged or was not written to its end.
+/// Reads marks up to a line that is damaged or incomplete.
 std::vector<TimeMark> read_marks(Storage& storage, const std::string& path) {
   const std::string text = storage.read_file(path, kFileBytesMax).value_or("");
   std::vector<TimeMark> marks;
@@ -56,7 +56,7 @@ LogTimes::LogTimes(Storage& storage, const std::string& log_path)
 }
 
 void LogTimes::note(std::uint64_t offset, Instant now) {
-  // A clock that was set back makes a mark, too.
+  // A clock that was set back causes a mark, too.
   if (newest_ && now >= *newest_ && now - *newest_ < interval_) return;
   if (marks_ >= kMarksMax) thin_out();
   if (file_ == nullptr || !file_->append(line_of({offset, now, interval_}))) return;
@@ -82,7 +82,7 @@ std::optional<std::uint64_t> LogTimes::offset_since(Storage& storage, const std:
                                                     Instant since) {
   const std::vector<TimeMark> marks = read_marks(storage, times_path(log_path));
   if (marks.empty()) return std::nullopt;
-  // What stands between two marks was written within the interval of the first.
+  // Bytes between two marks were written within the interval of the first.
   const TimeMark* newest = nullptr;
   for (const TimeMark& mark : marks) {
     const bool all_before = newest == nullptr || newest->at + newest->interval <= since;

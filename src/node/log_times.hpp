@@ -19,15 +19,15 @@ class LogTimes {
  public:
   static constexpr std::size_t kMarksMax = 65'536;
 
-  /// Goes on with the marks of the log at `log_path`, if there are any.
+  /// Continues the marks of the log at `log_path`, if there are any.
   LogTimes(Storage& storage, const std::string& log_path);
 
-  /// Bytes from `offset` on are written now.
+  /// Notes that bytes from `offset` on are written now.
   void note(std::uint64_t offset, Instant now);
 
-  /// A byte of the log at `log_path` such that everything written at `since` or later stands from
-  /// there on, and what stands before was written at most an interval earlier; the highest number
-  /// where nothing was written since. None: there are no marks.
+  /// Returns a position in the log at `log_path` such that everything written at `since` or later
+  /// follows it, and everything before it was written at most an interval earlier than `since`; the
+  /// highest number where nothing was written since. None: there are no marks.
   [[nodiscard]] static std::optional<std::uint64_t> offset_since(Storage& storage,
                                                                  const std::string& log_path,
                                                                  Instant since);

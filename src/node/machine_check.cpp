@@ -15,7 +15,7 @@ using enum CheckVerdict;
 
 std::string bytes_text(std::uint64_t bytes) { return print(Bytes(static_cast<double>(bytes))); }
 
-/// Of "6.1.0-13-amd64": 6 and 1.
+/// Returns 6 and 1 for "6.1.0-13-amd64".
 std::pair<int, int> release_of(const std::string& kernel) {
   int major = 0;
   int minor = 0;
@@ -26,7 +26,7 @@ std::pair<int, int> release_of(const std::string& kernel) {
 }
 
 CheckFinding kernel(const MachineFacts& facts) {
-  // The first release with pidfd_open, by which keepers are told the end of a process.
+  // The first release with pidfd_open, by which keepers are notified of the end of a process.
   constexpr std::pair<int, int> kOldest{5, 3};
   if (release_of(facts.kernel) >= kOldest) return {"kernel", kOk, facts.kernel, ""};
   return {"kernel", kProblem, facts.kernel,
@@ -80,7 +80,7 @@ CheckFinding files(const MachineFacts& facts) {
 }
 
 CheckFinding disk(const DiskFacts& disk) {
-  // Below the first the controller refuses submissions (store/disk_reserve.hpp).
+  // Below kFull the controller refuses submissions (store/disk_reserve.hpp).
   constexpr std::uint64_t kFull = std::uint64_t{128} << 20;
   constexpr std::uint64_t kLittle = std::uint64_t{2} << 30;
   if (!disk.trouble.empty()) {
@@ -138,7 +138,7 @@ CheckFinding python(const PythonFacts& python) {
           ""};
 }
 
-/// Whether OpenBLAS of these kernels makes little of a CPU that could run those of `core_type`.
+/// Whether OpenBLAS with these kernels wastes a CPU that could run those of `core_type`.
 bool falls_back(const std::string& kernels, const std::string& core_type) {
   constexpr std::string_view kWide[] = {"SkylakeX", "Cooperlake", "Sapphirerapids"};
   constexpr std::string_view kHalf[] = {"Haswell", "Zen"};
@@ -173,7 +173,7 @@ CheckFinding devices(const DeviceFacts& devices) {
   return {"accelerators", kOk, std::move(found), ""};
 }
 
-/// As whom the agents here run jobs.
+/// Checks which users the agents here run jobs as.
 CheckFinding users(const std::vector<RootAgentFacts>& agents) {
   std::vector<std::string> root;
   for (const RootAgentFacts& each : agents) {

@@ -1,4 +1,4 @@
-// node/machine_check.hpp - what the facts of a machine mean for Orrery, each with what to do.
+// node/machine_check.hpp - what the facts of a machine mean for Orrery, each with advice.
 //
 // Pure functions over node/machine_facts.hpp. Findings of a whole fleet have the same form.
 #pragma once
@@ -24,13 +24,13 @@ inline std::array<EnumWord<CheckVerdict>, 3> enum_words(CheckVerdict) {
            {"problem", CheckVerdict::kProblem}}};
 }
 
-/// One thing looked at.
+/// The result of one check.
 struct CheckFinding {
   std::string check;  ///< one word
   CheckVerdict verdict = CheckVerdict::kOk;
   std::string found;
-  std::string advice;              ///< what it means and what to do; empty: nothing
-  std::vector<std::string> nodes;  ///< that it is about, of a fleet
+  std::string advice;              ///< its meaning and what to do; empty: nothing
+  std::vector<std::string> nodes;  ///< nodes of a fleet that it is about
 };
 
 template <class Visitor, SameStruct<CheckFinding> Self>
@@ -42,7 +42,7 @@ void describe(Visitor& visitor, Self& finding) {
   visitor.optional("nodes", finding.nodes);
 }
 
-/// In the order that a person reads them: the machine, what Orrery needs, what programs need.
+/// Findings are in reading order: the machine, what Orrery needs, what programs need.
 [[nodiscard]] std::vector<CheckFinding> check_machine(const MachineFacts& facts);
 
 }  // namespace orrery

@@ -40,7 +40,7 @@ std::string first_line_of(const std::string& path) {
 
 std::string last_failure() { return std::generic_category().message(errno); }
 
-/// What a program of PATH prints; empty where there is none.
+/// Returns the output of a program in PATH; empty where there is none.
 std::string output_of(const char* command) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe(::popen(command, "re"), ::pclose);
   std::string text;
@@ -68,7 +68,7 @@ std::string network_or_memory(std::int64_t magic) {
   }
 }
 
-/// The median of a few; none: the disk cannot be written.
+/// Returns the median of a few writes; Duration::max(): the disk cannot be written.
 Duration sync_time(const Clock& clock, int file) {
   constexpr int kTimes = 7;
   constexpr std::size_t kBytes = 4'096;
@@ -192,7 +192,7 @@ PythonFacts look_at_python() {
 /// threads and cannot be unloaded.
 void* load(const std::string& library) { return ::dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL); }
 
-/// Asked by the names that its headers document.
+/// Reads OpenBLAS by the function names that its headers document.
 OpenBlasFacts look_at_openblas() {
   using Text = char* (*)();
   void* const library = load("libopenblas.so.0");

@@ -1,5 +1,5 @@
-// Accelerators by NVML, the library of NVIDIA's driver. Declared here is what is used of its
-// documented C interface (NVML API Reference Guide), so that no header of it is needed to build.
+// Accelerators by NVML, the library of NVIDIA's driver. The used part of its documented C interface
+// (NVML API Reference Guide) is declared here, so that the build needs no header of it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,7 +37,7 @@ struct NvmlPciInfo {
   std::array<char, 32> address;
 };
 
-/// Its functions; those that older releases lack may be null.
+/// NVML's functions; those that older releases lack may be null.
 struct Nvml {
   NvmlReturn (*init)();
   NvmlReturn (*shut_down)();
@@ -134,7 +134,8 @@ Result<std::vector<FoundAccelerator>> NvmlDriver::find() {
   std::vector<FoundAccelerator> found;
   found.reserve(count);
   for (unsigned at = 0; at < count; ++at) {
-    // One that has fallen off the bus is no accelerator any more, and hides the numbers of others.
+    // A device that has fallen off the bus is no accelerator any more, and hides the numbers of
+    // others.
     if (const NvmlReturn answer = nvml_.handle(at, &devices_[at]); answer != kSuccess) {
       return failed(fmt::format("nvmlDeviceGetHandleByIndex({})", at).c_str(), answer);
     }
@@ -232,7 +233,7 @@ Status NvmlDriver::limit_power(NvmlHandle device, double clock) const {
                   library_->name(), wanted * kWattsPerMilliwatt, least * kWattsPerMilliwatt));
 }
 
-/// Where a library or device knows of no such thing, the limit on power has to do.
+/// Where a library or device cannot lock clocks, the power limit has to suffice.
 Status NvmlDriver::lock_clocks(NvmlHandle device, double clock) const {
   if (nvml_.clock_max == nullptr || nvml_.lock_clocks == nullptr || nvml_.free_clocks == nullptr) {
     return {};

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kBlank = " \t";
 
-/// What stands behind "key :" in the first line of that key.
+/// Returns the text after "key :" in the first line of that key.
 std::string_view value_of(std::string_view cpuinfo, std::string_view key) {
   while (!cpuinfo.empty()) {
     const std::size_t end = std::min(cpuinfo.find('\n'), cpuinfo.size());
@@ -42,7 +42,7 @@ bool has_word(std::string_view words, std::string_view wanted) {
   return false;
 }
 
-/// 0.3.21 looks at the models of family 6 up to 0xaf, and at no family from 15 on.
+/// Release 0.3.21 knows the models of family 6 up to 0xaf, and no family from 15 on.
 bool is_unknown(std::string_view cpuinfo) {
   constexpr std::uint32_t kModelMax = 0xaf;
   if (value_of(cpuinfo, "vendor_id") != "GenuineIntel") return false;

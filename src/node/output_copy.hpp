@@ -1,8 +1,8 @@
-// node/output_copy.hpp - hands what a process writes on to a process that copies it into a file, at
-// the pace of the file.
+// node/output_copy.hpp - passes the output of a process on to a process that copies it into a file,
+// at the pace of the file.
 //
 // Owned by the log of a rank, used on its loop; never blocks it. The log reads no more while a copy
-// is behind, so that no more waits here than was read at once. Without a reader everything is
+// is behind, so that no more waits here than was read at once. Without a reader all bytes are
 // dropped. Precondition: SIGPIPE is ignored.
 #pragma once
 
@@ -17,7 +17,8 @@ namespace orrery {
 
 class OutputCopy final : public ReadyHandler {
  public:
-  /// `pipe` does not block. `caught_up` is called when it was behind and is not any more.
+  /// Precondition: `pipe` is non-blocking. `caught_up` is called when it was behind and no longer
+  /// is.
   OutputCopy(RealLoop& loop, FileDescriptor pipe, std::function<void()> caught_up);
   OutputCopy(const OutputCopy&) = delete;
   OutputCopy& operator=(const OutputCopy&) = delete;

@@ -18,8 +18,8 @@ struct PciIdentity {
   std::string_view name;
 };
 
-/// Those of Neuron are of the open driver (neuron_device.h), those of TPU of what JAX and tpu-info
-/// look for.
+/// Identities of Neuron are from the open driver (neuron_device.h), those of TPU from JAX and
+/// tpu-info.
 constexpr std::array kIdentities = {
     PciIdentity{Family::kNeuron, "0x1d0f", "0x7064", "", "aws-inferentia1", "AWS Inferentia"},
     PciIdentity{Family::kNeuron, "0x1d0f", "0x7065", "", "aws-inferentia1", "AWS Inferentia"},
@@ -39,7 +39,7 @@ constexpr std::array kIdentities = {
     PciIdentity{Family::kTpu, "0x1ae0", "0x0076", "", "google-tpu7x", "TPU7x"},
 };
 
-/// The one line of a file; empty: it is not there.
+/// Returns the one line of a file; empty: there is no file.
 std::string line_of(Storage& storage, const std::string& path) {
   std::string text = storage.read_file(path, 4096).value_or("");
   while (text.ends_with('\n')) text.pop_back();
@@ -78,7 +78,7 @@ std::string vfio_file(Storage& storage, const std::string& system, const std::st
   return "";
 }
 
-/// Of the n-th device of a family.
+/// Returns the name of a device's file below the directory of devices.
 std::string device_file(Storage& storage, const KernelDirectories& directories, Family family,
                         const FoundAccelerator& device) {
   if (family == Family::kNeuron) return fmt::format("neuron{}", device.number);

@@ -11,7 +11,7 @@ namespace orrery {
 /// Each variable once, in the order in which the process has them.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> process_environment();
 
-/// The value of a name; empty: there is none.
+/// Returns the value of a name; empty: there is none.
 [[nodiscard]] std::string variable_of(
     const std::vector<std::pair<std::string, std::string>>& environment, std::string_view name);
 

@@ -25,7 +25,7 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
-/// The numbers that are names in a directory of /proc, ascending.
+/// Returns the numeric names in a directory of /proc, ascending.
 std::vector<pid_t> numbers_in(const std::string& directory) {
   std::vector<pid_t> numbers;
   std::error_code failed;
@@ -40,7 +40,7 @@ std::vector<pid_t> numbers_in(const std::string& directory) {
   return numbers;
 }
 
-/// "D (disk sleep)".
+/// Returns a thread's state, such as "D (disk sleep)".
 std::string state_of(const std::string& thread) {
   constexpr std::string_view kKey = "\nState:\t";
   const std::string status = text_of(thread + "/status");
@@ -63,8 +63,8 @@ std::string thread_text(pid_t number, const std::string& path) {
   return text;
 }
 
-/// The processes of a session and all that came of them: tasks of a script have sessions of their
-/// own, and whose parent has ended is found by his session alone.
+/// Returns the processes of a session and all their descendants: tasks of a script have sessions of
+/// their own, and a process whose parent has ended is found by its session alone.
 std::vector<pid_t> processes_of(pid_t leader) {
   std::vector<pid_t> found;
   std::set<pid_t> known;
@@ -91,7 +91,8 @@ std::string stacks_under(pid_t leader) {
   std::size_t threads = 0;
   for (const pid_t process : processes_of(leader)) {
     const std::string path = fmt::format("/proc/{}", process);
-    // Not its arguments: those are in its memory, and one that hangs may keep who reads there.
+    // Arguments are left out: they are in the process's memory, and a hanging one may block the
+    // reader.
     text += fmt::format("process {}: {}\n", process, text_of(path + "/comm"));
     for (const pid_t thread : numbers_in(path + "/task")) {
       if (++threads > kThreadsMax) return text + "and more\n";

@@ -1,5 +1,5 @@
-// node/process_stacks.hpp - where the threads of a process and of those it started are, as far as
-// the kernel tells: their states, what they wait for, and its own stacks where the reader is root.
+// node/process_stacks.hpp - where the threads of a process and of its descendants are, as far as
+// the kernel reports it: states, wait channels, and kernel stacks where the reader is root.
 //
 // A function of /proc. Cost: five small files a thread, at most some thousand threads.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace orrery {
 
-/// Of all processes of the session that `leader` leads, and of what they have started, as text;
-/// what may not be read is left out. Nothing is read that a process which hangs could hold up.
+/// Describes all processes of the session that `leader` leads, and their descendants, as text; what
+/// may not be read is left out. Reads no file that a hanging process could hold up.
 [[nodiscard]] std::string stacks_under(pid_t leader);
 
 }  // namespace orrery

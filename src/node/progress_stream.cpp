@@ -92,7 +92,7 @@ Result<std::unique_ptr<ProgressStream>> ProgressStream::open(RealLoop& loop,
   };
   (void)::unlink(path.c_str());
   if (::mkfifo(path.c_str(), 0600) != 0) return failed("make a named pipe");
-  // Open for writing, too: so it never ends, and nobody who opens it waits.
+  // Opened for writing, too: so it never reads an end, and ranks that open it never wait.
   FileDescriptor pipe(::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!pipe.valid()) return failed("open the named pipe");
   const int fd = pipe.get();
@@ -113,7 +113,7 @@ ProgressStream::~ProgressStream() {
 void ProgressStream::on_ready(std::uint32_t) { drain(); }
 
 void ProgressStream::drain() {
-  // As much as a pipe holds at once; more waits for the next round of the loop.
+  // Reads as much as a pipe holds at once; more waits for the next round of the loop.
   std::array<char, std::size_t{64} << 10> chunk;
   const ssize_t got = ::read(pipe_.get(), chunk.data(), chunk.size());
   if (got > 0) parser_.feed({chunk.data(), static_cast<std::size_t>(got)}, take_);

@@ -1,14 +1,14 @@
-// node/progress_stream.hpp - the named pipe into which ranks say how far they are, as JSON lines.
+// node/progress_stream.hpp - the named pipe into which ranks report their progress, as JSON lines.
 //
 //   {"step": 120, "loss": 2.31, "tokens": 983040, "checkpoint": "ckpt/120", "epoch": 2, "rank": 0,
 //    "compute": 0.41, "quiet": 600, "wrong": "shard 3 of step 120 is not what 3 ranks make of it"}
 //
-// Every key may be absent. `checkpoint` says that all up to `step` can be found again; `epoch` and
-// `rank` that a process goes on in a newer membership; `compute` how many seconds the step took
-// that rank itself, without waiting for others; `quiet` that from now on so many seconds without a
-// word are no hang; `wrong` that this machine computes what others do not. Owned by the keeper,
-// used on its loop. Lines that are none are counted and have no effect: a program must not fail for
-// what it says of itself. Cost: O(bytes).
+// Every key may be absent. `checkpoint` means that all work up to `step` can be restored; `epoch`
+// and `rank` that a process goes on in a newer membership; `compute` is how many seconds the step
+// took that rank itself, without waiting for others; `quiet` means that from now on so many seconds
+// without a line are no hang; `wrong` that this machine computes different results from others.
+// Owned by the keeper, used on its loop. Malformed lines are counted and have no effect: a program
+// must not fail for what it reports. Cost: O(bytes).
 #pragma once
 
 #include <cstdint>
@@ -39,15 +39,15 @@ struct ProgressLine {
 /// Cuts a stream into lines and reads them.
 class ProgressParser {
  public:
-  /// Longer ones are bad; what a single write to a pipe keeps together.
+  /// Longer lines are bad; a single write to a pipe keeps so many bytes together.
   static constexpr std::size_t kLineBytesMax = 4096;
 
-  /// Hands each line that is good to `take`.
+  /// Passes each good line to `take`.
   void feed(std::string_view bytes, const std::function<void(const ProgressLine&)>& take);
   [[nodiscard]] std::uint64_t bad_lines() const { return bad_; }
 
  private:
-  std::string line_;  ///< so far; one byte above the limit when it is too long
+  std::string line_;  ///< the line so far; one byte above the limit when it is too long
   std::uint64_t bad_ = 0;
 };
 
@@ -55,7 +55,7 @@ class ProgressStream final : public ReadyHandler {
  public:
   using Take = std::function<void(const ProgressLine&)>;
 
-  /// Makes the pipe anew. `loop` outlives it.
+  /// Makes the pipe anew. `loop` outlives the stream.
   [[nodiscard]] static Result<std::unique_ptr<ProgressStream>> open(RealLoop& loop,
                                                                     const std::string& path,
                                                                     Take take);
@@ -64,7 +64,7 @@ class ProgressStream final : public ReadyHandler {
   ProgressStream& operator=(const ProgressStream&) = delete;
   ~ProgressStream() override;
 
-  /// Reads what is there.
+  /// Reads all available lines.
   void drain();
   [[nodiscard]] std::uint64_t bad_lines() const { return parser_.bad_lines(); }
   void on_ready(std::uint32_t events) override;

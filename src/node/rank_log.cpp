@@ -50,7 +50,7 @@ class RankLog::Source final : public ReadyHandler {
 
   void on_ready(std::uint32_t) override {
     (void)take();
-    // The process waits until the copy has what came before.
+    // The process waits until the copy has taken the earlier output.
     if (copy_ != nullptr && copy_->behind()) stop_watching();
   }
 
@@ -133,8 +133,8 @@ void RankLog::end_copies() {
 }
 
 void RankLog::drain() {
-  // More than a pipe holds: a daemon that has the pipe, too, and never falls silent is not waited
-  // for.
+  // Reads more than a pipe holds, but not for ever: a daemon that has the pipe, too, may never stop
+  // writing.
   constexpr int kChunksMax = 32;
   for (const std::unique_ptr<Source>* each : {&output_, &errors_}) {
     if (*each == nullptr) continue;
@@ -170,7 +170,7 @@ bool RankLog::say_dropped() {
   return true;
 }
 
-/// Where a name cannot be changed, or no file opened, it goes on with what it has.
+/// Where a file cannot be renamed or opened, the log goes on with the present file.
 void RankLog::rotate() {
   const std::string& path = place_.path;
   const std::uint64_t begin = begin_of(place_.storage, path) + file_->size();

@@ -27,18 +27,18 @@
 namespace orrery {
 namespace {
 
-/// Of files that a job makes, whatever the agent was started with.
+/// Mask for files that a job makes, independent of the agent's own.
 constexpr mode_t kUmask = 022;
 
-/// What a process that could not run its program says before it ends.
+/// Report of a process that could not run its program, sent before it ends.
 struct StartFailure {
   enum class Step : std::uint8_t { kSetUp, kGroup, kUser, kDirectory, kProgram, kFile };
   Step step = Step::kSetUp;
   int code = 0;
 };
 
-/// The first directory on the way to `path`, itself included, that the user may not enter, by
-/// owner, group and mode; empty: none.
+/// Returns the first directory on the way to `path`, itself included, that the user may not enter,
+/// by owner, group and mode; empty: none.
 std::string closed_directory(const std::string& path, const ProcessUser& user) {
   for (std::size_t end = 0; end != path.npos;) {
     end = path.find('/', end + 1);
@@ -88,7 +88,7 @@ std::string words_of(const StartFailure& failure, const ProcessStart& start, con
                      std::generic_category().message(failure.code));
 }
 
-/// Writes all of it. False: not all, and errno says why.
+/// Writes all bytes. Returns false where it could not; errno has the cause.
 bool write_whole(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -125,7 +125,7 @@ void raise_limit(int resource) {
   (void)::setrlimit(which, &limit);
 }
 
-/// The new process, up to its program. Only what it needs is left when that begins.
+/// The new process, up to its program. Only what the program needs is left when it begins.
 class NewProcess {
  public:
   NewProcess(const ProcessStart& start, int report) : start_(start), report_(report) {}
@@ -146,7 +146,7 @@ class NewProcess {
     check(opened, StartFailure::Step::kFile);
     (void)::fcntl(opened, F_SETFL, anew ? 0 : O_APPEND);
     check(::dup2(opened, 1), StartFailure::Step::kFile);
-    // This closes the report, too, which tells the keeper that the file is open.
+    // This closes the report, too, which signals the keeper that the file is open.
     (void)::close_range(3, ~0u, 0);
     copy_input();
     ::_exit(0);
@@ -161,7 +161,8 @@ class NewProcess {
     for (const int group : start_.groups) check(::write(group, "0", 1), Step::kGroup);
     set_limits();
     become_user();
-    // Changing the user forgets it, so it comes after; who died before it was set is seen below.
+    // Changing the user resets it, so it comes after; an earlier death of the keeper is checked
+    // below.
     check(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), Step::kSetUp);
     if (::getppid() != keeper) ::_exit(1);
     if (start_.terminal == ProcessStart::Terminal::kOwn) {
@@ -172,7 +173,7 @@ class NewProcess {
     check(::dup2(output, 1), Step::kSetUp);
     check(::dup2(start_.errors < 0 ? output : start_.errors, 2), Step::kSetUp);
     reset_signals();
-    // Whatever the agent or a library left open is none of the program's.
+    // Descriptors that the agent or a library left open are not passed to the program.
     (void)::close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
     check(::chdir(start_.directory.c_str()), Step::kDirectory);
   }
@@ -182,7 +183,7 @@ class NewProcess {
     (void)!::write(report_, &failure, sizeof failure);
     ::_exit(127);
   }
-  /// Negative is what failing calls return.
+  /// A negative result is a failure.
   void check(ssize_t result, StartFailure::Step step) const {
     if (result < 0) fail(step);
   }
@@ -194,8 +195,8 @@ class NewProcess {
     raise_limit(RLIMIT_MEMLOCK);
   }
 
-  /// Its pipes become its own, so that it can open /dev/stdout; of the keeper's session keyring it
-  /// keeps nothing.
+  /// Gives its pipes to the user, so that it can open /dev/stdout; leaves the keeper's session
+  /// keyring.
   void become_user() const {
     if (!start_.user) return;
     for (const int pipe : {start_.input, start_.output, start_.errors}) {
@@ -239,8 +240,8 @@ class NewProcess {
   int report_;
 };
 
-/// Whether a child has something to tell before the keeper, which serves nothing meanwhile, has
-/// waited too long: its user's other processes may have stopped it, or its file system hangs.
+/// Whether a child reports within the keeper's patience, during which the keeper serves nothing:
+/// other processes of the user may have stopped it, or its file system hangs.
 bool is_readable(int pipe) {
   constexpr int kPatienceMs = 5000;
   pollfd waits{.fd = pipe, .events = POLLIN, .revents = 0};
@@ -251,7 +252,7 @@ bool is_readable(int pipe) {
   return ready > 0;
 }
 
-/// Forks, has the child `run` with its report and its input, and waits until that is closed.
+/// Forks, lets the child `run` with its report and its input, and waits until the report is closed.
 /// Returns the process; a failure of the child is in `failure`.
 template <class Run>
 pid_t fork_and_wait(const ProcessStart& start, StartFailure& failure, const Run& run) {

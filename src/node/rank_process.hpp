@@ -1,8 +1,8 @@
 // node/rank_process.hpp - starts one process of a job, and ends what is left of a process tree.
 //
 // Used by the keeper, which has a single thread and may therefore fork. A process that is started
-// leads a session and a process group of its own, dies with whoever started it, gains no privilege
-// by executing anything, reads nothing but what it is given and writes into the pipe it is given.
+// leads a session and a process group of its own, dies with its starter, gains no privilege by
+// executing anything, reads only the input it is given and writes into the pipe it is given.
 #pragma once
 
 #include <sys/types.h>
@@ -18,14 +18,14 @@
 
 namespace orrery {
 
-/// As whom processes run.
+/// The user and groups that processes run as.
 struct ProcessUser {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   std::vector<std::uint32_t> groups;
 };
 
-/// A file that a process of its own copies its input into, in place of running a program.
+/// A file that a separate process copies its input into, in place of running a program.
 struct CopyFile {
   std::string path;  ///< relative to the directory
   enum class Begin : std::uint8_t { kAnew, kAppend } begin = Begin::kAnew;
@@ -35,8 +35,8 @@ struct ProcessStart {
   std::vector<std::string> command;  ///< at least the program; searched in the environment's PATH
   const Variables& environment;
   std::string directory;
-  std::optional<ProcessUser> user;  ///< none: whoever the keeper is
-  /// Becomes standard output and standard error; -1: there is a copy, which writes to its file.
+  std::optional<ProcessUser> user;  ///< none: the keeper's own
+  /// Becomes standard output and standard error; -1: a copy process writes to its file instead.
   int output = -1;
   int input = -1;           ///< becomes standard input; -1: there is nothing to read
   int errors = -1;          ///< becomes standard error; -1: `output` does
@@ -45,20 +45,21 @@ struct ProcessStart {
   enum class Terminal : std::uint8_t { kNone, kOwn } terminal = Terminal::kNone;
 };
 
-/// Starts it and waits until it runs its program. Errors: what failed, with the program's name.
-/// The limits on open files and locked memory are raised as far as allowed; no core is written.
+/// Starts a process and waits until it runs its program. Errors: what failed, with the program's
+/// name. The limits on open files and locked memory are raised as far as allowed; no core is
+/// written.
 [[nodiscard]] Result<pid_t> start_process(const ProcessStart& start);
 
 /// Starts a process that copies its input into a file until the input ends, and waits until the
-/// file is open. It is opened as the user. What cannot be written is left out; a line in the file
-/// says how much. The command is not used. Errors: what failed, with the file's name.
+/// file is open. It is opened as the user. Bytes that cannot be written are left out; a line in the
+/// file gives their number. The command is not used. Errors: what failed, with the file's name.
 [[nodiscard]] Result<pid_t> start_copy(const ProcessStart& start, const CopyFile& file);
 
-/// From now on, descendants whose parent has ended become children of this process.
+/// Makes orphaned descendants children of this process from now on.
 [[nodiscard]] Status adopt_orphans();
 
-/// Sends SIGKILL to every child of this process; their children become its own as they end, so
-/// that doing it again whenever one has ended leaves nobody. Precondition: a single thread.
+/// Sends SIGKILL to every child of this process; their children become its own as they end, so that
+/// repeating the call whenever one has ended leaves none. Precondition: a single thread.
 void kill_children();
 
 }  // namespace orrery

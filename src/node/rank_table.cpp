@@ -58,7 +58,7 @@ Status RankTable::start(const RankStart& start, const KeeperLaunch& launch) {
   using Stream = RankLog::Stream;
   auto log = RankLog::open({loop_, storage_, files_.log(start), launch.logs});
   if (!log) return forward_error(log);
-  // The processes that hold the other nodes of a script write nothing.
+  // The script's holders on the other nodes write nothing.
   const bool copied = launch.facts.style != LaunchStyle::kSlurm || start.rank == 0;
   if (copied && !launch.copies.errors.empty()) {
     if (Status split = (*log)->split_errors(); !split) return split;
@@ -87,7 +87,7 @@ Status RankTable::start(const RankStart& start, const KeeperLaunch& launch) {
   return {};
 }
 
-/// A file that ranks may share is never begun anew, nor is one of an earlier attempt.
+/// A file that ranks may share is never truncated, nor is one of an earlier attempt.
 Status RankTable::copy(const RankStart& start, const KeeperLaunch& launch,
                        std::pair<RankLog*, RankLog::Stream> from) {
   const bool errors = from.second == RankLog::Stream::kErrors;
@@ -127,7 +127,7 @@ Status RankTable::copy(const RankStart& start, const KeeperLaunch& launch,
   return {};
 }
 
-/// They end when they have what was written. One that does not, since its file hangs, is ended.
+/// Copiers end when they have written all output. One whose file hangs is ended.
 bool RankTable::waits_for_copies() {
   constexpr Duration kPatience = Duration::seconds(10);
   if (copiers_.empty()) {
@@ -174,7 +174,7 @@ void RankTable::note_end(pid_t pid, int status) {
     if (copiers_.erase(pid) == 0) other_ended_(pid, status);
     return;
   }
-  // Still unreaped, so its number names no other group.
+  // The process is unreaped, so its number names no other group.
   (void)::kill(-pid, SIGKILL);
   found->second.log->drain();
   Blame cause = exit_cause(status, found->second.log->tail());

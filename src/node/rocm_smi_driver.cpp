@@ -1,5 +1,5 @@
-// Accelerators by ROCm SMI, the library of AMD's driver. Declared here is what is used of its
-// documented C interface, so that no header of it is needed to build.
+// Accelerators by ROCm SMI, the library of AMD's driver. The used part of its documented C
+// interface is declared here, so that the build needs no header of it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -22,7 +22,7 @@ constexpr double kWattsPerMicrowatt = 1e-6;
 constexpr double kDegreesPerMillidegree = 1e-3;
 constexpr double kPercent = 1e-2;
 
-/// Its functions; those that older or newer releases lack may be null.
+/// The library's functions; those that older or newer releases lack may be null.
 struct RocmSmi {
   RsmiStatus (*init)(std::uint64_t);
   RsmiStatus (*shut_down)();
@@ -60,7 +60,7 @@ Status bind(const DynamicLibrary& library, RocmSmi& smi) {
   require("rsmi_dev_memory_usage_get", smi.memory_used);
   require("rsmi_dev_temp_metric_get", smi.temperature);
   require("rsmi_dev_busy_percent_get", smi.busy);
-  // Of release 6 on; before it there is an average alone.
+  // Available from release 6 on; before it there is only an average.
   library.find("rsmi_dev_power_get", smi.power);
   library.find("rsmi_dev_power_ave_get", smi.average_power);
   library.find("rsmi_dev_power_cap_default_get", smi.default_cap);
@@ -145,7 +145,8 @@ std::optional<double> RocmSmiDriver::power(std::uint32_t device) const {
   return static_cast<double>(microwatts) * kWattsPerMicrowatt;
 }
 
-/// Of the junction, the hottest place of the chip, which all of them have; else of its edge.
+/// Returns the temperature of the junction, the hottest place of the chip; without one, of its
+/// edge.
 std::optional<double> RocmSmiDriver::temperature(std::uint32_t device) const {
   constexpr std::uint32_t kEdge = 0;
   constexpr std::uint32_t kJunction = 1;

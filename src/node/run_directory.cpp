@@ -17,7 +17,7 @@
 namespace orrery {
 namespace {
 
-/// Others may look for a file of theirs by its name.
+/// Others may open a file of theirs by its name.
 constexpr mode_t kSearchable = 0711;
 
 std::string link_of(const std::string& directory) { return directory + "/run"; }
@@ -33,7 +33,7 @@ std::vector<std::string> names_in(const std::string& place) {
   return names;
 }
 
-/// Nobody else can have put something there before, or can in the meantime.
+/// Only root can make entries there, so no other user can interfere.
 std::optional<std::string> make_in_memory() {
   if (::geteuid() != 0) return std::nullopt;
   for (const char* place : {"/run", "/dev/shm"}) {
@@ -61,7 +61,7 @@ Result<std::string> own_run_directory(const std::string& directory) {
       return environment_error(
           fmt::format("{}: leads to {}, which is no directory of this user's", link, target));
     }
-    // What was there has ended with its boot.
+    // Its target ended with its boot.
     (void)::unlink(link.c_str());
   }
   const std::optional<std::string> made = make_in_memory();

@@ -7,7 +7,7 @@
 namespace orrery {
 namespace {
 
-/// A host as a name and the number it ends in.
+/// A host as a name and its trailing number.
 struct NumberedHost {
   std::string_view prefix;
   std::string_view digits;  ///< empty: none, or too many to count with
@@ -24,7 +24,7 @@ NumberedHost numbered(std::string_view host) {
   return found;
 }
 
-/// Hosts of one prefix in a row.
+/// Consecutive hosts of one prefix.
 class HostRun {
  public:
   [[nodiscard]] bool takes(const NumberedHost& host) const {
@@ -46,7 +46,7 @@ class HostRun {
   }
 
  private:
-  /// Whether it is the next number, and as wide as a range from the first one would write it.
+  /// Whether it has the next number, as wide as a range from the first one would write it.
   [[nodiscard]] bool goes_on(const NumberedHost& host) const {
     if (!takes(host) || host.number != last_.number + 1) return false;
     return host.digits.size() == last_.digits.size() ||

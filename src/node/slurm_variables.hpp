@@ -1,9 +1,9 @@
 // node/slurm_variables.hpp - what scripts made for Slurm read of their job: SLURM_* variables and
-// lists of hosts in its brackets.
+// lists of hosts in Slurm's bracket form.
 //
-// Pure functions; sbatch(1) and srun(1) of Slurm 22.05 say what each variable means. Only jobs of
-// kSlurm get them. Hosts are what the nodes of a gang reach each other by: a script takes the first
-// of SLURM_JOB_NODELIST for the address of its rendezvous.
+// Pure functions; sbatch(1) and srun(1) of Slurm 22.05 define each variable. Only jobs of kSlurm
+// get them. Hosts are the addresses by which the nodes of a gang reach each other: a script takes
+// the first of SLURM_JOB_NODELIST as the address of its rendezvous.
 #pragma once
 
 #include <cstdint>
@@ -21,22 +21,22 @@ struct SlurmSeat {
   std::string name;     ///< "train", or "train[3]" of an array
   std::string account;  ///< path of the tenant
   std::vector<std::string> addresses;
-  std::uint32_t here = 0;  ///< among them
+  std::uint32_t here = 0;  ///< index in addresses
   std::size_t cpus = 0;
-  std::optional<std::size_t> devices;  ///< none: there is no list of them
+  std::optional<std::size_t> devices;  ///< none: there is no list of devices
   std::uint32_t restarts = 0;
 };
 
-/// What is the same for the script and all tasks on a node. O(nodes).
+/// Returns the variables that the script and all tasks on a node share. O(nodes).
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> slurm_variables(
     const SlurmSeat& node);
 
-/// "node[01-03,7],login": neighbours in the list that differ in their last number alone share
-/// brackets. Order and doubles stay, so that the place of a node is its number in the job: reading
-/// it back (fleet/host_list.hpp) gives the same list. O(bytes).
+/// Returns "node[01-03,7],login": neighbours in the list that differ only in their last number
+/// share brackets. Order and duplicates stay, so that the place of a node is its number in the job:
+/// reading it back (fleet/host_list.hpp) gives the same list. O(bytes).
 [[nodiscard]] std::string compress_host_list(const std::vector<std::string>& hosts);
 
-/// "4(x2),3": as many tasks on so many nodes, in order.
+/// Returns "4(x2),3": runs of equal task counts over consecutive nodes.
 [[nodiscard]] std::string tasks_per_node_text(const std::vector<std::uint32_t>& tasks);
 
 }  // namespace orrery

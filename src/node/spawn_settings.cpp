@@ -13,10 +13,10 @@ SpawnSettings::SpawnSettings(int output) {
   ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_adddup2(&actions_, output, 1);
   ::posix_spawn_file_actions_adddup2(&actions_, output, 2);
-  // What a library has opened in the agent would live as long as the program.
+  // Descriptors that a library has opened in the agent would stay open as long as the program runs.
   ::posix_spawn_file_actions_addclosefrom_np(&actions_, 3);
   ::posix_spawnattr_init(&attributes_);
-  // A session of its own: what ends the agent's terminal does not reach it.
+  // With its own session, signals of the agent's terminal do not reach it.
   (void)::posix_spawnattr_setflags(
       &attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   sigset_t signals;
@@ -42,7 +42,7 @@ int SpawnSettings::run(pid_t& child, std::vector<std::string> command,
   texts.reserve(variables.size());
   for (const auto& [name, value] : variables) texts.push_back(fmt::format("{}={}", name, value));
   std::vector<char*> environment;
-  // What is named here comes first, and of two of a name programs take the first.
+  // The given variables come first: programs take the first of two of one name.
   for (std::string& text : texts) environment.push_back(text.data());
   for (char** own = environ; *own != nullptr; ++own) environment.push_back(*own);
   environment.push_back(nullptr);

@@ -1,5 +1,5 @@
-// node/spawn_settings.hpp - what a program begins with that the agent starts by itself: a session
-// of its own, no signal blocked, nothing open but its input, output and errors.
+// node/spawn_settings.hpp - the initial state of a program that the agent starts itself: a session
+// of its own, no signal blocked, no open descriptor but its input, output and errors.
 //
 // A value for one start or several.
 #pragma once
@@ -21,11 +21,11 @@ class SpawnSettings {
   SpawnSettings& operator=(const SpawnSettings&) = delete;
   ~SpawnSettings();
 
-  /// Errors go to this file instead, which begins empty.
+  /// Sends errors to this file instead, which begins empty.
   void send_errors_to(const std::string& file);
 
-  /// Starts command[0], looked for in PATH, with the caller's environment and `variables`. Returns
-  /// 0 or the error's number.
+  /// Starts command[0], searched in PATH, with the caller's environment and `variables`. Returns 0
+  /// or errno.
   [[nodiscard]] int run(
       pid_t& child, std::vector<std::string> command,
       const std::vector<std::pair<std::string, std::string>>& variables = {}) const;

@@ -15,18 +15,18 @@
 namespace orrery {
 namespace {
 
-/// What becomes of an option.
+/// How an option is treated.
 enum class Fate : std::uint8_t {
   kUsed,
   kPassed,   ///< of no consequence here
-  kNoted,    ///< passed over, and said so
-  kRefused,  ///< the step would be another one
+  kNoted,    ///< ignored, with a note
+  kRefused,  ///< it would change the step
 };
 
 struct SrunOption {
   const char* name;
   char letter;
-  int takes;  ///< as getopt has it
+  int takes;  ///< in getopt's terms
   Fate fate;
 };
 
@@ -102,7 +102,7 @@ Result<std::uint32_t> number(std::string_view option, std::string_view text, std
                                      text, least, kMost));
 }
 
-/// getopt's view of the table; the value of an option is its place there.
+/// getopt's view of the table; the value of an option is its index there.
 class OptionTable {
  public:
   static constexpr int kFirst = 256;
@@ -232,7 +232,7 @@ tl::unexpected<Error> unknown_option(const std::string& word) {
   return input_error({}, fmt::format("{} is no option{}", name, did_you_mean(name, candidates)));
 }
 
-/// Sizes of the script, where the command line says nothing.
+/// Takes the script's sizes where the command line gives none.
 void take_environment(const Variables& environment, SrunOptions& options) {
   const auto known = [&](const char* name) -> std::optional<std::uint32_t> {
     const std::string text = variable_of(environment, name);

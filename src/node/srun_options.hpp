@@ -1,8 +1,8 @@
-// node/srun_options.hpp - the command line of srun, as srun(1) of Slurm 22.05 has it.
+// node/srun_options.hpp - the command line of srun, as defined by srun(1) of Slurm 22.05.
 //
-// A function of the arguments and of the environment, where the script's own sizes stand. Only
-// steps of a job that runs are started, so what would ask for another allocation is refused, and
-// what only fine-tunes one is passed over.
+// A function of the arguments and of the environment, which has the script's own sizes. Only steps
+// of a running job are started, so options that would ask for another allocation are refused, and
+// options that only fine-tune one are ignored.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace orrery {
 struct SrunOptions {
   std::optional<std::uint32_t> tasks;
   std::optional<std::uint32_t> nodes;
-  std::uint32_t node_tasks = 0;        ///< at most so many on each; 0: as evenly as they go
+  std::uint32_t node_tasks = 0;        ///< maximum on each node; 0: spread evenly
   std::uint32_t task_devices = 0;      ///< 0: all of the node
   std::uint32_t first_node = 0;        ///< --relative
-  std::string node_list;               ///< --nodelist; empty: from the first one on
+  std::string node_list;               ///< --nodelist; empty: from the first node on
   std::string cpus;                    ///< of each task, for its environment
   std::string directory;               ///< empty: the present one
   std::optional<std::string> exports;  ///< none: everything
@@ -35,12 +35,12 @@ struct SrunOptions {
   enum class Files : std::uint8_t { kTruncate, kAppend } files = Files::kTruncate;
   enum class BadExit : std::uint8_t { kGoOn, kEndAll } bad_exit = BadExit::kGoOn;
   std::vector<std::string> command;
-  std::vector<std::string> notes;  ///< what was passed over and might matter
+  std::vector<std::string> notes;  ///< options that were ignored and might matter
 };
 
-/// Errors: an option that is not known (with the nearest name) or refused, a value that is none, no
+/// Errors: an option that is not known (with the nearest name) or refused, an invalid value, no
 /// command. `environment`: SLURM_NTASKS, SLURM_NTASKS_PER_NODE, SLURM_GPUS_PER_TASK and
-/// SLURM_CPUS_PER_TASK hold where no option says otherwise.
+/// SLURM_CPUS_PER_TASK apply where no option overrides them.
 [[nodiscard]] Result<SrunOptions> read_srun_options(const std::vector<std::string>& arguments,
                                                     const Variables& environment);
 
@@ -49,8 +49,9 @@ struct SrunOptions {
 [[nodiscard]] std::vector<std::string> audited_srun_options();
 #endif
 
-/// What of srun's environment the tasks get, by --export: "ALL", "NONE", or "[ALL,]A,B=c". Never
-/// what is told by Orrery: each node knows its own, and it is nobody's who reads the network.
+/// Returns the part of srun's environment that the tasks get, by --export: "ALL", "NONE", or
+/// "[ALL,]A,B=c". Variables that Orrery sets are never included: each node has its own, and they
+/// must not be readable on the network.
 [[nodiscard]] Variables exported(const Variables& environment, const std::string& exports);
 
 /// The name of an --output or --error file: %j %J (job, job.step), %s (step), %t (task), %n (node),

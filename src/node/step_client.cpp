@@ -103,7 +103,7 @@ void StepClient::prove(Node& node, const StepChallenge& asked) {
   say(node, StepProof{step_proof(settings_.gang.secret, question), node.challenge});
 }
 
-/// Only a node of the job gets to see command and environment.
+/// Sends command and environment only to a node that has proved to be of the job.
 void StepClient::order(Node& node, const StepWelcome& welcome) {
   if (node.phase != Node::Phase::kProving) return;
   const StepQuestion question{StepEnd::kNode, node.part.node, node.challenge};
@@ -159,7 +159,7 @@ void StepClient::answer(Node& node, const StepTaskEnd& end) {
 void StepClient::lose(Node& node, const std::string& why) {
   fail(fmt::format("{}: {}", settings_.gang.addresses[node.part.node], why));
   node.phase = Node::Phase::kOver;
-  // What a step is without one of its nodes nobody knows.
+  // A step without one of its nodes has no defined result.
   for (Node& other : nodes_) {
     other.phase = Node::Phase::kOver;
     if (other.connection != ConnectionId::kNone) real_.env().transport.close(other.connection);
@@ -214,7 +214,7 @@ void StepClient::send_signal(int number) {
     if (node.phase == Node::Phase::kRuns) {
       say(node, StepSignal{static_cast<std::uint32_t>(number)});
     } else if (node.phase != Node::Phase::kOver && number != SIGUSR1 && number != SIGUSR2) {
-      // It has not begun, and is not to begin any more.
+      // The node's tasks have not begun, and must not begin any more.
       node.phase = Node::Phase::kOver;
       real_.env().transport.close(std::exchange(node.connection, ConnectionId::kNone));
       status_ = std::max(status_, 128 + number);
@@ -230,7 +230,7 @@ void StepClient::end_all() {
 
 // --- Input --------------------------------------------------------------------------------------
 
-/// Files and /dev/null cannot be waited for, and need not be.
+/// Files and /dev/null cannot be polled, and need not be.
 void StepClient::read_input() {
   if (input_ == Input::kOver) return;
   if (input_ == Input::kWaits) {

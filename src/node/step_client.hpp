@@ -1,9 +1,9 @@
-// node/step_client.hpp - srun: starts the tasks of a step on nodes of the script's gang, hands on
-// what goes in and comes out, and ends as they do.
+// node/step_client.hpp - srun: starts the tasks of a step on nodes of the script's gang, passes
+// their input and output on, and ends as they do.
 //
 // Built by main() of orrery-srun; lives for one step. Each node has a connection of its own (see
-// node/step_server.hpp); to lose one ends the step, because its tasks are killed then. A node that
-// is not up yet is waited for: that it never comes is found out elsewhere, and ends the job.
+// node/step_server.hpp); losing one ends the step, because its tasks are killed then. A node that
+// is not up yet is waited for: if it never comes this is found out elsewhere, and ends the job.
 // Precondition: the signals of kForwarded are blocked, SIGPIPE is ignored, one thread.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace orrery {
 
-/// Of srun, handed on to the tasks.
+/// Signals of srun that are passed on to the tasks.
 inline constexpr std::array<int, 6> kForwarded = {SIGINT,  SIGTERM, SIGHUP,
                                                   SIGQUIT, SIGUSR1, SIGUSR2};
 
@@ -35,9 +35,10 @@ struct StepClientSettings {
   StepLayout layout;
   Variables environment;  ///< of all tasks
   std::string directory;
-  std::string step;                           ///< its number
-  Duration patience = Duration::seconds(60);  ///< for nodes that are not up yet, before it says so
-  Duration kill_after = Duration::seconds(30);  ///< tasks were told to end
+  std::string step;                             ///< its number
+  Duration patience = Duration::seconds(60);    ///< for nodes that are not up yet, before a message
+                                                ///< says so
+  Duration kill_after = Duration::seconds(30);  ///< after tasks were signalled to end
 };
 
 class StepClient final : public ConnectionEvents, public ReadyHandler {
@@ -47,13 +48,13 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
   StepClient& operator=(const StepClient&) = delete;
   ~StepClient() override;
 
-  /// Until all tasks have ended. Returns the highest exit status of a task (128 + a signal), at
-  /// least 1 where a node is lost. What is wrong goes to standard error as "srun: error: ..".
+  /// Runs until all tasks have ended. Returns the highest exit status of a task (128 + a signal),
+  /// at least 1 where a node is lost. Errors go to standard error as "srun: error: ..".
   [[nodiscard]] int run();
 
   void on_frame(ConnectionId connection, std::string_view frame) override;
   void on_close(ConnectionId connection, const Closed& closed) override;
-  /// Standard input has something.
+  /// Called when standard input is readable.
   void on_ready(std::uint32_t events) override;
 
  private:
@@ -64,12 +65,12 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
     std::uint32_t running = 0;
     enum class Phase : std::uint8_t {
       kConnecting,
-      kProving,  ///< and it has to prove itself
+      kProving,  ///< the node has to prove itself
       kRuns,
       kOver
     } phase = Phase::kConnecting;
-    std::string challenge;  ///< of ours to it
-    bool missed = false;    ///< and said so
+    std::string challenge;  ///< sent by this client to the node
+    bool missed = false;    ///< whether its absence was reported
   };
 
   void connect(Node& node);
@@ -78,7 +79,7 @@ class StepClient final : public ConnectionEvents, public ReadyHandler {
   void answer(Node& node, const StepOutput& output);
   void answer(Node& node, const StepTaskEnd& end);
   void answer_input_taken();
-  /// The step ends with the first output that is lost.
+  /// The step ends with the first output that cannot be written.
   void note_written(const Status& written);
   void on_signals(std::string_view signals);
   void send_signal(int number);

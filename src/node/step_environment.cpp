@@ -17,7 +17,7 @@ constexpr auto kDeviceLists =
     std::to_array<std::string_view>({"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                                      "NEURON_RT_VISIBLE_CORES", "TPU_VISIBLE_CHIPS"});
 
-/// What is another on each node, whatever srun was told.
+/// Whether a variable differs on each node, whatever srun has.
 bool is_of_node(std::string_view name) {
   constexpr auto kOwn = std::to_array<std::string_view>(
       {"SLURMD_NODENAME", "SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE"});
@@ -90,13 +90,13 @@ Variables task_environment(const StepOrder& order, const Variables& own, const s
     if (is_of_node(name)) all.insert_or_assign(name, value);
   }
   std::string path = all["PATH"];
-  // Where the script runs they are there already.
+  // On the script's node the tools are in PATH already.
   if (!path.starts_with(tools + ":")) path = with_tools(tools, path);
   all["PATH"] = path;
   all["ORRERY_STEP_TOOLS"] = tools;
   all["SLURM_PROCID"] = fmt::format("{}", order.first + seat.local);
   all["SLURM_LOCALID"] = fmt::format("{}", seat.local);
-  // Ours say of a task what they say of a rank; the node's own process is none.
+  // Orrery's variables describe a task as they describe a rank; the node's own process is none.
   all["ORRERY_RANK"] = all["SLURM_PROCID"];
   all["ORRERY_WORLD_SIZE"] = variable_of(order.environment, "SLURM_NTASKS");
   all["SLURM_NODEID"] = fmt::format("{}", order.node);

@@ -1,7 +1,7 @@
-// node/step_environment.hpp - what a script and the tasks of its steps find in their environment.
+// node/step_environment.hpp - the environment of a script and of the tasks of its steps.
 //
-// Pure functions; srun(1) of Slurm 22.05 says what the variables mean. What a node alone knows (its
-// devices, its paths) is the node's, all else comes from srun.
+// Pure functions; srun(1) of Slurm 22.05 defines the variables. The node sets what it alone knows
+// (its devices, its paths), all else comes from srun.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@
 
 namespace orrery {
 
-/// How many tasks each of `nodes` has: at most `most` each where that is not 0, else as evenly as
-/// they go, the first ones more. O(nodes). Precondition: nodes > 0.
+/// Returns how many tasks each of `nodes` has: at most `most` each where that is not 0, else spread
+/// evenly, the first ones more. O(nodes). Precondition: nodes > 0.
 [[nodiscard]] std::vector<std::uint32_t> spread_tasks(std::uint32_t tasks, std::uint32_t nodes,
                                                       std::uint32_t most);
 
-/// Of the script: what its node has, with `tools` first in PATH.
+/// Returns the script's environment: that of its node, with `tools` first in PATH.
 [[nodiscard]] Variables script_environment(const Variables& own, std::size_t nodes,
                                            const std::string& tools);
 

@@ -1,5 +1,5 @@
-// node/step_gang.hpp - the nodes of a script's gang as each of its processes finds them: who there
-// is, how they are reached, what they have in common.
+// node/step_gang.hpp - the nodes of a script's gang as each of its processes finds them: their
+// addresses and what they have in common.
 //
 // A value, read from the environment of the launch contract (LaunchStyle::kSlurm) and the file of
 // the attempt's secret that it names.
@@ -25,10 +25,10 @@ struct StepGang {
   [[nodiscard]] static Result<StepGang> read(
       const std::vector<std::pair<std::string, std::string>>& environment);
 
-  /// Where this node is listening. Only where a gang has several machines does it listen to other
-  /// ones. A single node takes whichever port is free, and tells the script which.
+  /// Returns the address where this node listens. It listens to other machines only where the gang
+  /// has several. A single node takes any free port, and passes its number to the script.
   [[nodiscard]] std::string listening_address() const;
-  /// Where `node` is, for a Transport; a name is looked up. Error: it is not known.
+  /// Returns the address of `node`, for a Transport; a name is looked up. Error: it is not known.
   [[nodiscard]] Result<std::string> address_of(std::uint32_t node) const;
 
  private:

@@ -13,7 +13,8 @@ namespace {
 
 using Nodes = std::vector<std::uint32_t>;
 
-/// Those of --nodelist; emulated nodes of one machine share an address and are taken in order.
+/// Returns the nodes of --nodelist; emulated nodes of one machine share an address and are taken in
+/// order.
 Result<Nodes> listed_nodes(const SrunOptions& options, const StepGang& gang) {
   Result<std::vector<std::string>> hosts = expand_host_list(options.node_list);
   if (!hosts) return forward_error(hosts);
@@ -58,7 +59,7 @@ Result<StepLayout> step_layout(const SrunOptions& options, const StepGang& gang)
   const auto count = static_cast<std::uint32_t>(nodes->size());
   const std::uint32_t each = std::max(options.node_tasks, 1u);
   StepLayout layout{.parts = {}, .tasks = options.tasks.value_or(count * each)};
-  // What was said of the job's nodes need not fit the step's.
+  // Sizes given for the job's nodes need not fit the step's.
   const bool fits = std::uint64_t{count} * options.node_tasks >= layout.tasks;
   const auto spread = spread_tasks(layout.tasks, count, fits ? options.node_tasks : 0);
   std::uint32_t first = 0;

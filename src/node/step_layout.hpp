@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-/// Tasks of one node, `first` and on.
+/// Tasks of one node, from `first` on.
 struct StepPart {
   std::uint32_t node = 0;  ///< of the gang
   std::uint32_t first = 0;
@@ -25,12 +25,12 @@ struct StepLayout {
   std::uint32_t tasks = 0;
 };
 
-/// Nodes: those listed, else so many from the first (or --relative) one on, else all of them that
-/// tasks are enough for. Tasks: as many as asked for, else one or --ntasks-per-node on each.
-/// Errors: more nodes than the job has, or one that is not of it. O(nodes).
+/// Nodes: those listed, else the requested number from the first (or --relative) one on, else as
+/// many as there are tasks for. Tasks: as many as asked for, else one or --ntasks-per-node on each.
+/// Errors: more nodes than the job has, or a node that is not of the job. O(nodes).
 [[nodiscard]] Result<StepLayout> step_layout(const SrunOptions& options, const StepGang& gang);
 
-/// What all tasks of step `id` find beside what srun has. O(nodes).
+/// Returns the variables that all tasks of step `id` have beside those of srun. O(nodes).
 [[nodiscard]] Variables step_variables(const StepLayout& layout, const StepGang& gang,
                                        const std::string& id);
 

@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// All of it, unless nobody reads any more. Returns errno of what went wrong, or 0.
+/// Writes all bytes, unless no reader is left. Returns errno of a failure, or 0.
 int write_all(int sink, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t wrote = ::write(sink, bytes.data(), bytes.size());

@@ -1,8 +1,8 @@
-// node/step_output.hpp - what the tasks of a step write, put out by srun: line by line, perhaps
-// labelled, to srun's own output or to files.
+// node/step_output.hpp - srun's output of the tasks of a step: line by line, perhaps labelled, to
+// srun's own output or to files.
 //
-// Owned by StepClient. Writing blocks, which is what holds back tasks that write faster than
-// somebody reads. Invariant: lines of two tasks never mix, but for one longer than 64 KiB.
+// Owned by StepClient. Writing blocks, which holds back tasks that write faster than the output is
+// read. Invariant: lines of two tasks never mix, except a line longer than 64 KiB.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +29,11 @@ class StepOutputs {
   /// `options` outlives it; `last` is the largest number of a task.
   StepOutputs(const SrunOptions& options, SrunFileFacts facts, std::uint32_t last);
 
-  /// Errors: what cannot be written, for want of room, too. Where nobody reads any more it is lost
-  /// without one.
+  /// Writes output of a task. Errors: what cannot be written, also for lack of space. Output whose
+  /// reader has gone is lost without an error.
   [[nodiscard]] Status write(const TaskPlace& place, std::uint32_t descriptor,
                              std::string_view bytes);
-  /// The task writes no more.
+  /// Ends the task's output.
   [[nodiscard]] Status finish(const TaskPlace& place);
 
  private:
@@ -50,7 +50,7 @@ class StepOutputs {
   const SrunOptions& options_;
   SrunFileFacts facts_;
   std::size_t label_width_ = 1;
-  std::map<Key, std::string> begun_;  ///< lines without an end
+  std::map<Key, std::string> begun_;  ///< lines not yet complete
   std::map<std::string, FileDescriptor> files_;
 };
 

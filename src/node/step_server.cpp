@@ -40,7 +40,7 @@ struct StepServer::Session {
   std::optional<std::uint32_t> attends;  ///< this node of the gang
   StepOrder order;
   std::vector<Task> tasks;
-  std::uint64_t ahead = 0;  ///< bytes said and not yet taken
+  std::uint64_t ahead = 0;  ///< bytes sent and not yet taken
   bool paused = false;
   std::size_t reading = 0;  ///< tasks that have not taken the newest input
   bool told_to_end = false;
@@ -48,7 +48,8 @@ struct StepServer::Session {
   [[nodiscard]] bool over() const {
     return std::ranges::all_of(tasks, [](const Task& task) { return task.process == nullptr; });
   }
-  /// SIGTERM once: it comes from the keeper and by srun, and a second one cuts many an end short.
+  /// Passes SIGTERM on once: it comes from the keeper and by srun, and a second one ends many
+  /// programs early.
   void signal(int number) {
     if (number == SIGTERM && std::exchange(told_to_end, true)) return;
     for (const Task& task : tasks) {
@@ -59,7 +60,7 @@ struct StepServer::Session {
 
 /// On the other nodes: waits at the first one for the script's end. A first node that is not there
 /// yet, or not any more, is waited for: whether it is lost, and whose fault that is, is not known
-/// here, and whoever finds out tells this node to end.
+/// here; this node is signalled to end once that is found out.
 class StepServer::Attendance final : public ConnectionEvents {
  public:
   explicit Attendance(StepServer& server)
@@ -144,7 +145,7 @@ Result<std::unique_ptr<StepServer>> StepServer::open(RealEnv& real, StepServerSe
   for (const int number : {SIGCHLD, SIGTERM, SIGINT}) sigaddset(&wanted, number);
   FileDescriptor signals(::signalfd(-1, &wanted, SFD_NONBLOCK | SFD_CLOEXEC));
   if (!signals.valid()) return environment_error("cannot watch signals");
-  // So that the end of whoever is in the script's group is heard of.
+  // Makes the ends of processes in the script's group visible to this process.
   if (Status adopting = adopt_orphans(); !adopting) return forward_error(adopting);
   auto watch =
       DescriptorWatch::make(real.loop(), std::move(signals),
@@ -209,7 +210,7 @@ void StepServer::end_all(int number) {
 void StepServer::reap() {
   while (true) {
     siginfo_t child{};
-    // What has ended and is not reaped: its number names nobody else.
+    // An ended process that is not yet reaped: its number names no other process.
     if (::waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) != 0 || child.si_pid == 0) break;
     const int status = child.si_code == CLD_EXITED ? child.si_status : 128 + child.si_status;
     if (child.si_pid == script_group_ && !script_status_) script_ended(status);
@@ -221,7 +222,7 @@ void StepServer::reap() {
   finish_if_over();
 }
 
-/// Of what it leaves behind, who was told to end may do so.
+/// Kills what the script left behind; after a SIGTERM that may end by itself instead.
 void StepServer::script_ended(int status) {
   script_status_ = status;
   if (told_to_end_) return;
@@ -231,13 +232,14 @@ void StepServer::script_ended(int status) {
   });
 }
 
-/// Told to end, that is when nobody is left: the keeper ends who takes longer than the job's grace.
-/// Else, with the script, and once all other nodes hear of it: who does not would wait for ever.
+/// After SIGTERM the server ends when no process is left: the keeper kills those that take longer
+/// than the job's grace. Else it ends with the script, once all other nodes know: a node that does
+/// not would wait for ever.
 void StepServer::finish_if_over() {
   if (done_) return;
   if (told_to_end_) {
     if (script_status_ && script_group_ >= 0 && ::kill(-script_group_, 0) != 0) script_group_ = -1;
-    // An srun closes its connection when it has heard of the end of all tasks.
+    // An srun closes its connection when it has received the end of all tasks.
     const bool idle = leaving_.empty() && std::ranges::none_of(sessions_, [](const auto& each) {
                         return each.second->phase == Session::Phase::kStep;
                       });
@@ -370,7 +372,7 @@ void StepServer::start_task(Session& session, std::uint32_t local) {
   say(session, StepTaskEnd{number, 127});
 }
 
-/// Those that the fewest tasks have, in the node's order.
+/// Takes the devices with the fewest tasks, in the node's order.
 std::vector<std::string> StepServer::take_devices(std::size_t count) {
   std::vector<std::string> order = devices_of(settings_.environment);
   std::ranges::stable_sort(order, [&](const std::string& a, const std::string& b) {
@@ -405,7 +407,7 @@ void StepServer::answer(Session& session, const StepInput& input) {
 }
 
 void StepServer::answer(Session& session, const StepSignal& signal) {
-  // Told to end, tasks have the job's grace, however long srun waits for them.
+  // After SIGTERM, tasks have the job's grace, however long srun waits for them.
   if (told_to_end_ && signal.number == SIGKILL) return;
   if (signal.number > 0 && signal.number < NSIG) session.signal(static_cast<int>(signal.number));
 }
@@ -442,8 +444,8 @@ void StepServer::say(Session& session, const StepReply& reply) {
   if (session.connection == ConnectionId::kNone) return;
   const SendOutcome outcome = real_.env().transport.send(session.connection, encode(reply));
   if (outcome == SendOutcome::kQueued || outcome == SendOutcome::kClosed) return;
-  // srun would wait for ever for what it never hears: so it is to see that this node is lost. Not
-  // at once, for whoever calls this goes on with the session.
+  // srun would wait for ever for a message that it never receives, so it must see that this node is
+  // lost. The connection is dropped later, because the caller goes on with the session.
   const ConnectionId connection = std::exchange(session.connection, ConnectionId::kNone);
   (void)real_.env().timers.call_after(Duration(), [this, connection] { drop(connection); });
 }

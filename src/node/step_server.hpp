@@ -1,14 +1,14 @@
-// node/step_server.hpp - what holds a node for a script made for Slurm: runs the script where it is
-// the first of the gang, and everywhere starts what srun asks for.
+// node/step_server.hpp - the process that holds a node for a script made for Slurm: it runs the
+// script on the first node of the gang, and on every node starts what srun asks for.
 //
 // Built by main() of orrery-srun, which the keeper starts as the one process of the job on the
-// node; lives until the script has ended. So what a step starts is the keeper's as any rank is: its
-// end, limits and logs are those of the job, and agent and controller know nothing of steps. A
-// connection whose ends have shown each other the attempt's secret (step_secret.hpp) brings one
-// step's part for this node: when it closes, what is left of its tasks is killed. Nothing is
-// encrypted; who reads the network between the nodes reads what tasks read and write, but can start
-// nothing. Precondition of run(): SIGCHLD, SIGTERM and SIGINT are blocked, SIGPIPE is ignored, one
-// thread.
+// node; lives until the script has ended. So processes of a step are the keeper's like any rank:
+// their end, limits and logs are those of the job, and agent and controller know nothing of steps.
+// A connection whose ends have proved to each other that they know the attempt's secret
+// (step_secret.hpp) brings one step's part for this node: when it closes, its remaining tasks are
+// killed. Nothing is encrypted; a reader of the network between the nodes sees the tasks' input and
+// output, but can start nothing. Precondition of run(): SIGCHLD, SIGTERM and SIGINT are blocked,
+// SIGPIPE is ignored, one thread.
 #pragma once
 
 #include <sys/types.h>
@@ -34,12 +34,13 @@ struct StepServerSettings {
   std::string tools;                          ///< directory of srun and scontrol for the job
   std::vector<std::string> script;            ///< its path and arguments
   std::string directory;                      ///< where it begins
-  Duration patience = Duration::seconds(60);  ///< for other nodes, before it says that it waits
+  Duration patience = Duration::seconds(60);  ///< for other nodes, before a message says that it
+                                              ///< waits
 };
 
 class StepServer final : public ListenerEvents {
  public:
-  /// Errors: nobody can be listened to at the node's port, no descriptors.
+  /// Errors: it cannot listen at the node's port, no descriptors.
   [[nodiscard]] static Result<std::unique_ptr<StepServer>> open(RealEnv& real,
                                                                 StepServerSettings settings);
   StepServer(RealEnv& real, StepServerSettings settings);
@@ -47,14 +48,13 @@ class StepServer final : public ListenerEvents {
   StepServer& operator=(const StepServer&) = delete;
   ~StepServer() override;
 
-  /// Until the script has ended, here or on the first node, and all nodes know; or, after SIGTERM,
-  /// until nobody is left of the script's process group and of the tasks here, who were passed it,
-  /// and their sruns know.
-  /// Returns the exit status of the script (128 + a signal), elsewhere 0, or 128 + the signal that
-  /// came before the script's end was heard of.
+  /// Runs until the script has ended, here or on the first node, and all nodes know; or, after
+  /// SIGTERM, which is passed on to the script's process group and the tasks here, until none of
+  /// these is left and their sruns know. Returns the exit status of the script (128 + a signal),
+  /// elsewhere 0, or 128 + the signal that came before the script's end was reported.
   [[nodiscard]] int run();
 
-  /// Where it is listening: what its tasks are told.
+  /// Returns the port where it listens, which its tasks are given.
   [[nodiscard]] std::string port() const {
     return variable_of(settings_.environment, "ORRERY_STEP_PORT");
   }
@@ -95,10 +95,10 @@ class StepServer final : public ListenerEvents {
   std::vector<std::unique_ptr<Session>> leaving_;    ///< closed, with tasks that are not reaped
   std::unique_ptr<Attendance> attendance_;           ///< none on the first node
   std::map<std::string, std::uint32_t> device_use_;  ///< tasks on each
-  std::optional<int> told_to_end_;                   ///< by this signal
-  pid_t script_group_ = -1;                          ///< none: nobody is left in it
+  std::optional<int> told_to_end_;                   ///< the signal, once one has come
+  pid_t script_group_ = -1;                          ///< -1: no process is left in it
   std::optional<int> script_status_;
-  std::optional<int> done_;  ///< with this status
+  std::optional<int> done_;  ///< exit status, once it is done
 };
 
 }  // namespace orrery

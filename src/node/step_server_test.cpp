@@ -1,5 +1,5 @@
-// node/step_server_test.cpp - who may start tasks on a node, and what becomes of them; which nodes
-// srun trusts, and what it does when one is lost.
+// node/step_server_test.cpp - the peers that may start tasks on a node, and the end of tasks; the
+// nodes that srun trusts, and the loss of one.
 #include "node/step_server.hpp"
 
 #include <gtest/gtest.h>
@@ -176,7 +176,7 @@ TEST_F(StepServerTest, StartsNothingForWhoDoesNotKnowTheSecret) {
   wrong->say(proof_of("secrets", wrong->challenge));
   wrong->say(order("true"));
   other->say(order("true"));
-  // An answer to somebody else's question is none.
+  // An answer to the question of another connection is refused.
   auto replayed = peer();
   replayed->say(proof_of("secret", other->challenge));
   real_->run_until([&] { return wrong->closed && other->closed && replayed->closed; });

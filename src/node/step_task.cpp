@@ -46,7 +46,7 @@ void PipeReader::resume() {
 }
 
 void PipeReader::drain() {
-  constexpr int kChunksMax = 64;  // somebody it left behind may write for ever
+  constexpr int kChunksMax = 64;  // a process it left behind may write for ever
   for (int chunks = 0; chunks < kChunksMax && take(); ++chunks) {
   }
 }
@@ -143,7 +143,7 @@ Result<std::unique_ptr<StepTask>> StepTask::start(RealLoop& loop, const StepTask
 void StepTask::signal(int number) const { (void)::kill(-pid_, number); }
 
 void StepTask::finish() {
-  // Its number names no other group before it is reaped.
+  // Its group number is not reused before it is reaped.
   signal(SIGKILL);
   output_->drain();
   errors_->drain();

@@ -1,8 +1,8 @@
-// node/step_task.hpp - one task of a step: its process, what it reads and what it writes.
+// node/step_task.hpp - one task of a step: its process, its input and its output.
 //
 // Owned by StepServer, used on its loop. The process leads a group of its own and dies with the
-// server. A task that nobody reads for waits, and one that does not read makes whoever feeds it
-// wait.
+// server. A task blocks while its output is not read, and holds its sender back while it does not
+// read its input.
 #pragma once
 
 #include <sys/types.h>
@@ -19,12 +19,12 @@
 
 namespace orrery {
 
-/// The reading end of a pipe: hands on what comes until there is nobody left who could write.
+/// The reading end of a pipe: passes on what comes until no process is left that could write.
 class PipeReader final : public ReadyHandler {
  public:
   using Handle = std::function<void(std::string_view)>;
 
-  /// `loop` outlives it.
+  /// `loop` outlives the reader.
   PipeReader(RealLoop& loop, FileDescriptor reading, Handle handle);
   PipeReader(const PipeReader&) = delete;
   PipeReader& operator=(const PipeReader&) = delete;
@@ -32,7 +32,7 @@ class PipeReader final : public ReadyHandler {
 
   void pause();
   void resume();
-  /// Takes what is there, of a process that has ended.
+  /// Reads what is left of a process that has ended.
   void drain();
   void on_ready(std::uint32_t) override { (void)take(); }
 
@@ -48,16 +48,16 @@ class PipeReader final : public ReadyHandler {
 /// The writing end of a pipe.
 class PipeWriter final : public ReadyHandler {
  public:
-  /// `taken` is called when all that was put in has left, or nobody reads any more.
+  /// `taken` is called when all bytes that were put in have left, or no reader is left.
   PipeWriter(RealLoop& loop, FileDescriptor writing, Callback taken);
   PipeWriter(const PipeWriter&) = delete;
   PipeWriter& operator=(const PipeWriter&) = delete;
   ~PipeWriter() override { unwatch(); }
 
   void put(std::string_view bytes);
-  /// Whether something that was put in has not left.
+  /// Whether bytes that were put in have not left.
   [[nodiscard]] bool waits() const { return !waiting_.empty(); }
-  /// There is no more to come.
+  /// Closes the pipe after the bytes that wait.
   void finish();
   void on_ready(std::uint32_t) override { write(); }
 
@@ -74,7 +74,7 @@ class PipeWriter final : public ReadyHandler {
   WatchId watch_ = WatchId::kNone;
 };
 
-/// Whether a task reads what srun reads.
+/// Whether a task reads srun's input.
 enum class TaskInput : std::uint8_t { kNone, kPipe };
 
 struct StepTaskStart {
@@ -83,7 +83,7 @@ struct StepTaskStart {
   const std::string& directory;
   TaskInput input = TaskInput::kNone;
   std::function<void(std::uint32_t descriptor, std::string_view bytes)> wrote;
-  Callback taken;  ///< what was put in
+  Callback taken;  ///< called when the input that was put in is taken
 };
 
 class StepTask {
@@ -93,13 +93,13 @@ class StepTask {
                                                                const StepTaskStart& start);
 
   [[nodiscard]] pid_t pid() const { return pid_; }
-  /// To all of its process group.
+  /// Sends a signal to all of its process group.
   void signal(int number) const;
-  /// Its process has ended and is about to be reaped: takes the rest, ends what it left behind.
+  /// Its process has ended and is about to be reaped: reads the rest, ends what it left behind.
   void finish();
   void pause();
   void resume();
-  /// Null: it reads nothing.
+  /// Returns null where it reads nothing.
   [[nodiscard]] PipeWriter* input() { return input_.get(); }
 
  private:

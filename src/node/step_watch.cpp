@@ -11,7 +11,7 @@ void keep(std::deque<T>& newest, T value) {
   if (newest.size() > StepWatch::kNewest) newest.pop_front();
 }
 
-/// Of an even number the lower one. Precondition: not empty.
+/// Returns the median, the lower one of an even number. Precondition: not empty.
 template <class T>
 T median(const std::deque<T>& values) {
   std::vector<T> sorted(values.begin(), values.end());

@@ -1,9 +1,9 @@
-// node/step_watch.hpp - what the steps that ranks tell say of them: whether they hang, and how long
+// node/step_watch.hpp - what the steps that ranks report show: whether the ranks hang, and how long
 // each computes in a step.
 //
-// Owned by the keeper, of the ranks of its node. A rank that tells of its steps speaks for those
-// that wait for it, so those who tell nothing are not watched.
-// Time is one that stands while the machine sleeps. Cost: O(1) a line, O(ranks) a question.
+// Owned by the keeper, for the ranks of its node. A rank that reports its steps stands for those
+// that wait for it, so ranks that report nothing are not watched. Time is of a clock that stops
+// while the machine sleeps. Cost: O(1) a line, O(ranks) a question.
 #pragma once
 
 #include <cstdint>
@@ -20,32 +20,34 @@ namespace orrery {
 
 class StepWatch {
  public:
-  /// Without a word for all of these at once, ranks that have told kStepsMin steps hang.
-  static constexpr Duration kQuietMin = Duration::seconds(60);  ///< or what they say (`quiet`)
-  static constexpr int kMedians = 10;  ///< of the time between two words of a newer step
-  static constexpr int kPauses = 2;    ///< of the longest such time so far: who came back once may
+  /// Ranks that have reported kStepsMin steps hang after a silence longer than all of these.
+  /// Or the time that they report (`quiet`).
+  static constexpr Duration kQuietMin = Duration::seconds(60);
+  static constexpr int kMedians = 10;  ///< of the time between two reports of a newer step
+  static constexpr int kPauses = 2;    ///< of the longest such time so far: ranks that resumed once
+                                       ///< may again
   static constexpr std::uint32_t kStepsMin = 3;
-  static constexpr std::size_t kNewest = 20;      ///< steps that a median is of
-  static constexpr std::size_t kRanksMax = 4096;  ///< that are told apart, whatever comes in
+  static constexpr std::size_t kNewest = 20;      ///< steps that a median is taken over
+  static constexpr std::size_t kRanksMax = 4096;  ///< ranks that are told apart, whatever comes in
 
   void note(const ProgressLine& line, Instant now);
-  /// Others go on, or they begin in another way: of what was only `quiet` still counts.
+  /// Begins after a change of membership or a restart: of the history only `quiet` still counts.
   void begin_anew();
 
-  /// When they hang, unless one says something before; Instant::max(): never.
+  /// Returns when the ranks count as hanging, unless one reports before; Instant::max(): never.
   [[nodiscard]] Instant due() const;
-  /// The silence counts from here on: nobody could say or hear anything before.
+  /// Counts the silence from `now` on: before it nothing could be sent or received.
   void excuse(Instant now) { heard_ = now; }
 
   struct Hang {
-    std::optional<std::uint32_t> rank;  ///< the furthest behind; none: they do not say who they are
-    std::uint64_t step = 0;             ///< that it told last
+    std::optional<std::uint32_t> rank;  ///< the furthest behind; none: lines have no rank
+    std::uint64_t step = 0;             ///< its last reported step
     Duration silent;
     Duration usual;  ///< the median between two steps
   };
   [[nodiscard]] Hang hang(Instant now) const;
 
-  /// Ascending by rank.
+  /// Returns paces ascending by rank.
   [[nodiscard]] std::vector<RankPace> paces() const;
 
  private:

@@ -1,5 +1,4 @@
-// node/step_wire.hpp - what srun and the nodes of its gang say to each other
-// (node/step_server.hpp).
+// node/step_wire.hpp - the messages between srun and the nodes of its gang (node/step_server.hpp).
 //
 // A message is a frame of base/env.hpp's Transport: a version byte, then the fields in the binary
 // form of control/encoder.hpp. Both ends are of one attempt, but not always of one release.
@@ -16,21 +15,21 @@
 
 namespace orrery {
 
-/// Bytes of output, or of input, that may be under way to whoever takes them.
+/// Bytes of output, or of input, that may be sent and not yet taken.
 inline constexpr std::size_t kStepBytesAhead = std::size_t{1} << 20;
 
 // --- To a node ----------------------------------------------------------------------------------
 
-/// The answer to a node's challenge, and what the node has to answer in its turn.
+/// The answer to a node's challenge, and a challenge for the node.
 struct StepProof {
   std::string proof;  ///< see step_secret.hpp
   std::string challenge;
 };
 
-/// Who reads what srun reads.
+/// Which tasks read srun's input.
 enum class StepReaders : std::uint8_t { kNone, kOne, kAll };
 
-/// Tasks to start on this node: `first` and on.
+/// Tasks to start on this node, from `first` on.
 struct StepOrder {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment;
@@ -51,12 +50,12 @@ struct StepSignal {
   std::uint32_t number = 0;
 };
 
-/// Output that was written out.
+/// Reports output that was written out.
 struct StepTaken {
   std::uint64_t bytes = 0;
 };
 
-/// Said by another node of the gang instead of an order: it waits for the job's end.
+/// Sent by another node of the gang instead of an order: it waits for the job's end.
 struct StepAttend {
   std::uint32_t node = 0;
 };
@@ -66,12 +65,12 @@ using StepRequest =
 
 // --- From a node --------------------------------------------------------------------------------
 
-/// The first that is said on a connection.
+/// The first message of a connection.
 struct StepChallenge {
   std::string challenge;
 };
 
-/// The proof was right, and here is the node's own: orders may come.
+/// The proof was right, and here is the node's own: orders may be sent.
 struct StepWelcome {
   std::string proof;
 };
@@ -82,13 +81,13 @@ struct StepOutput {
   std::string bytes;
 };
 
-/// A task has ended, and all that it wrote was said.
+/// A task has ended, and all its output was sent.
 struct StepTaskEnd {
   std::uint32_t task = 0;
   std::uint32_t status = 0;  ///< as a shell has it: 128 + a signal
 };
 
-/// What was put in is with the tasks.
+/// The tasks have taken the input.
 struct StepInputTaken {};
 
 /// The script has ended.
@@ -101,7 +100,7 @@ using StepReply =
 
 [[nodiscard]] std::string encode(const StepRequest& message);
 [[nodiscard]] std::string encode(const StepReply& message);
-/// Errors: another version, or bytes that no encode() wrote.
+/// Errors: another version, or bytes that no encode() produced.
 [[nodiscard]] Result<StepRequest> decode_step_request(std::string_view frame);
 [[nodiscard]] Result<StepReply> decode_step_reply(std::string_view frame);
 

@@ -54,7 +54,7 @@ Telemetry::~Telemetry() {
   if (timer_) timers_.cancel(*timer_);
 }
 
-/// The next one is due an interval after this one came, so that slow ones do not pile up.
+/// The next reading is due an interval after this one came, so that slow ones do not pile up.
 void Telemetry::read() {
   timer_.reset();
   thread_.run([this, machine = machine_]() -> Callback {

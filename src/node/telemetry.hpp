@@ -1,5 +1,5 @@
-// node/telemetry.hpp - reads this machine and its accelerators again and again, and has their
-// clocks set, beside the loop.
+// node/telemetry.hpp - reads this machine and its accelerators periodically, and sets the
+// accelerators' clocks, off the loop.
 //
 // Owned by the agent's process, used on its loop. Drivers are read on a thread of their own
 // (node/driver_thread.hpp): while one of them hangs there are no readings, and nothing else
@@ -29,7 +29,8 @@ struct TelemetrySetup {
   Duration interval = Duration::seconds(10);
   KernelDirectories kernel = {};
   std::vector<std::unique_ptr<AcceleratorDriver>> drivers = {};
-  std::vector<DrivenDevice> devices = {};  ///< by device of the node; empty: nobody reads them
+  std::vector<DrivenDevice> devices = {};  ///< by device of the node; empty: there is no driver to
+                                           ///< read them
 };
 
 class Telemetry {
@@ -37,15 +38,15 @@ class Telemetry {
   using Heard = std::function<void(const NodeReading&)>;
   using ClockSetting = std::function<void(const Status&)>;
 
-  /// `heard` is called on the loop, a first time as soon as may be. `timers` and `inbox` are of the
-  /// loop, and outlive this object.
+  /// `heard` is called on the loop, for the first time as soon as possible. `timers` and `inbox`
+  /// are of the loop, and outlive this object.
   Telemetry(Timers& timers, Inbox& inbox, TelemetrySetup setup, Heard heard);
   Telemetry(const Telemetry&) = delete;
   Telemetry& operator=(const Telemetry&) = delete;
   ~Telemetry();
 
-  /// Of a device that is read, by its driver, after what was asked of it before. `then` is called
-  /// on the loop, with the answer.
+  /// Sets the clock of a device that is read, through its driver, after earlier requests. `then` is
+  /// called on the loop, with the result.
   void set_clock(const DeviceClocks::Change& change, ClockSetting then);
 
  private:
@@ -61,7 +62,8 @@ class Telemetry {
   DriverThread thread_;
 };
 
-/// What fits into every heartbeat. Power is the sum of what is said, temperature the highest.
+/// Returns what fits into every heartbeat. Power is the sum of the reported values, temperature the
+/// highest.
 [[nodiscard]] Signals signals_of(const NodeReading& reading);
 
 }  // namespace orrery

@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-/// Levels that are open at a time; what lies deeper is moved to the top first.
+/// Levels open at a time; deeper directories are moved to the top first.
 constexpr int kDepthMax = 32;
 
 FileDescriptor open_directory(int above, const std::string& name) {
@@ -90,7 +90,7 @@ bool TreeRemoval::remove_entry(const Level& level, const std::string& name) {
   return true;
 }
 
-/// Under a name that is free there.
+/// Moves a directory to the top, under a name that is free there.
 void TreeRemoval::move_to_top(const Level& level, const std::string& name) {
   constexpr int kNamesMax = 1'000;
   --left_;

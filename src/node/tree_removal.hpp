@@ -14,8 +14,8 @@ class TreeRemoval {
  public:
   explicit TreeRemoval(int entries_max) : left_(entries_max) {}
 
-  /// Removes what is at the path and all below it. True: all that can be removed is; false: there
-  /// is more to do, in another piece.
+  /// Removes what is at the path and all below it. Returns whether all that can be removed is;
+  /// false: there is more to do, in another piece.
   bool remove(const std::string& path);
   [[nodiscard]] int removed() const { return removed_; }
 

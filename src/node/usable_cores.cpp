@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-/// The first one where the kernel does not say.
+/// Returns the first CPU where the kernel does not say.
 cpu_set_t affinity() {
   cpu_set_t threads;
   CPU_ZERO(&threads);

@@ -1,4 +1,4 @@
-// perf/breakdown.hpp - the terms a step's time is the sum of.
+// perf/breakdown.hpp - the terms that add up to a step's time.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// Each names time during which nothing else explains what the step waits for.
+/// Each names time that no other term explains.
 enum class Term : std::size_t {
   kMatmul,           ///< matrix products
   kAttention,        ///< scores, softmax and their product with the values

@@ -3,10 +3,9 @@
 //
 // Read from catalog/calibration*.yaml (compiled in; files of those names in an overlay directory
 // patch constants by id), written by scripts/calibrate. A constant's id is a path,
-// "matmul.hopper.fp8"; readers ask for the most special id first and fall back to a more general
-// one, so an accelerator nobody measured still gets a figure. Immutable in use; only the fitting
-// program changes values. Cost: a look-up is O(log constants); hot code resolves its constants
-// once.
+// "matmul.hopper.fp8"; readers ask for the most specific id first and fall back to a more general
+// one, so an unmeasured accelerator still gets a figure. Immutable in use; only the fitting program
+// changes values. Cost: a look-up is O(log constants); hot code resolves its constants once.
 #pragma once
 
 #include <initializer_list>
@@ -49,7 +48,7 @@ void describe(Visitor& visitor, Self& c) {
   visitor.optional("source", c.source);
 }
 
-/// How wrong predictions of one kind were on rows that were not used to fit them.
+/// The errors of predictions of one kind on rows that were not used to fit them.
 struct ResidualKind {
   std::string kind;
   std::int64_t rows = 0;
@@ -82,13 +81,13 @@ void describe(Visitor& visitor, Self& h) {
 
 class Calibration {
  public:
-  /// `sources` (compiled in), then `overlays`, whose constants replace those of the same id.
+  /// Reads `sources` (compiled in), then `overlays`, whose constants replace those of the same id.
   /// Errors: anything wrong in a file; an overlay's constant that does not exist; a value outside
   /// its bounds.
   [[nodiscard]] static Result<Calibration> load(std::span<const EmbeddedFile> sources,
                                                 std::span<const EmbeddedFile> overlays);
 
-  /// One a file, in the order read.
+  /// Returns one entry per file, in the order read.
   [[nodiscard]] const std::vector<CalibrationHeader>& headers() const { return headers_; }
   [[nodiscard]] const std::vector<CalibrationConstant>& constants() const { return constants_; }
   [[nodiscard]] const std::vector<ResidualKind>& residuals() const { return residuals_; }
@@ -105,7 +104,7 @@ class Calibration {
   /// The residuals of the first of `kinds` that exists; the widest interval there is otherwise.
   [[nodiscard]] ResidualKind residual_of(std::initializer_list<std::string_view> kinds) const;
 
-  /// What is taken of a kind of question that nothing resembles.
+  /// The residuals for a kind of question that resembles none of the known kinds.
   [[nodiscard]] static ResidualKind unknown_kind();
 
   /// For the fitting program alone.

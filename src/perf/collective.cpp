@@ -19,8 +19,8 @@ double rounds(double units) {
   return std::min(units - 1, 2 * doublings);
 }
 
-/// Seconds in which `bytes` gathered ones reach everybody: at each level, what a unit below lacks
-/// comes in over the links of its members of the group.
+/// Returns the seconds in which `bytes` gathered ones reach all ranks: at each level, what a unit
+/// below lacks comes in over the links of its members of the group.
 double transfer(const Network& network, const Span& span, double bytes) {
   double longest = 0;
   double below = 1;

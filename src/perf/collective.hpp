@@ -1,4 +1,4 @@
-// perf/collective.hpp - how long a group of ranks takes to exchange bytes over the tiers it spans.
+// perf/collective.hpp - the time in which a group of ranks exchanges bytes over the tiers it spans.
 //
 // Bandwidth and latency of each tier are resolved once (Network), a group's footprint on them once
 // a plan (Span); the functions are then a few multiplications.
@@ -12,12 +12,12 @@
 
 namespace orrery {
 
-/// The tiers with calibrated bandwidth: what a large message sees.
+/// The tiers with calibrated bandwidth, as a large message finds them.
 struct Network {
   struct Level {
     std::uint64_t size = 1;
     double bandwidth = 1;         ///< bytes/s of one rank, one direction
-    double all_to_all = 1;        ///< bytes/s of one rank when everybody talks to everybody
+    double all_to_all = 1;        ///< bytes/s of one rank when all ranks send to all
     double latency = 0;           ///< seconds a round
     double reduction_factor = 2;  ///< all-reduce traffic, in messages; 1: added up in the switches
     int dimensions = 0;           ///< of a torus; 0: none
@@ -42,12 +42,13 @@ struct Span {
 /// units, and all wait for it.
 [[nodiscard]] Span span_of(const Network& network, double size, double stride);
 
-/// Every rank ends with `bytes`, of which it held 1/size. Ring over all levels at once: the level
-/// that takes longest decides. Chan et al. 2007; Thakur et al. 2005.
+/// All-gather: every rank ends with `bytes`, of which it held 1/size. Ring over all levels at once:
+/// the level that takes longest decides. Chan et al. 2007; Thakur et al. 2005.
 [[nodiscard]] double all_gather_seconds(const Network& network, const Span& span, double bytes);
-/// The mirror image of an all-gather.
+/// Reduce-scatter, the mirror image of an all-gather.
 [[nodiscard]] double reduce_scatter_seconds(const Network& network, const Span& span, double bytes);
-/// Ring: twice the traffic of an all-gather; tree for short messages; once where switches add.
+/// All-reduce. Ring: twice the traffic of an all-gather; tree for short messages; once where
+/// switches add.
 [[nodiscard]] double all_reduce_seconds(const Network& network, const Span& span, double bytes);
 /// Every rank sends `bytes` in all, in equal parts to every rank of the group (itself included).
 [[nodiscard]] double all_to_all_seconds(const Network& network, const Span& span, double bytes);
@@ -62,7 +63,7 @@ struct Dispatch {
 /// units.
 [[nodiscard]] double dispatch_seconds(const Network& network, const Span& span,
                                       const Dispatch& dispatch);
-/// `bytes` to a rank `stride` away.
+/// Returns the seconds to send `bytes` to a rank `stride` away.
 [[nodiscard]] double point_to_point_seconds(const Network& network, double stride, double bytes);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// perf/goodput.hpp - how much of its time a long training run advances, given failures and
+// perf/goodput.hpp - the part of its time in which a long training run advances, given failures and
 // checkpoints, and how often it should write one.
 //
 // Failures of the N nodes are independent and exponential: a job of N nodes at r failures a
@@ -30,7 +30,7 @@ namespace orrery {
 /// Daly's higher-order interval: sqrt(2 w M) (1 + sqrt(w/2M)/3 + (w/2M)/9) - w, and M when w >= 2M.
 [[nodiscard]] Result<Seconds> daly_interval(Seconds write, Seconds mean_time_to_failure);
 
-/// What is written.
+/// The state that is written.
 enum class CheckpointContent { kFull, kWeights };
 
 inline std::array<EnumWord<CheckpointContent>, 2> enum_words(CheckpointContent) {

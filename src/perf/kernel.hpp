@@ -19,7 +19,7 @@ struct ProductSize {
 [[nodiscard]] double product_seconds(const TrainingConstants& constants, const ProductSize& size,
                                      double rate, double bytes);
 
-/// Reading and writing `bytes` in element-wise kernels.
+/// Time of reading and writing `bytes` in element-wise kernels.
 [[nodiscard]] inline double pass_seconds(const TrainingConstants& constants, double bytes) {
   return bytes / constants.memory_rate;
 }

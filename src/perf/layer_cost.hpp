@@ -15,15 +15,16 @@
 
 namespace orrery {
 
-/// What is constant over the layers of a job: the model's work and attention at its sequence.
+/// Values that are constant over the layers of a job: the model's work and attention at its
+/// sequence.
 struct JobWork {
   const ModelWork* model = nullptr;
   const TrainingJob* job = nullptr;
-  /// Of each kind, a token, forward, as its kernel counts.
+  /// Forward attention operations a token, for each kind of layer, as its kernel counts them.
   std::span<const double> attention_flops;
 };
 
-/// What JobWork::attention_flops points to.
+/// Returns the values that JobWork::attention_flops points to.
 [[nodiscard]] std::vector<double> attention_flops_of(const ModelWork& model,
                                                      const TrainingJob& job);
 

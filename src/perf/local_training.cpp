@@ -12,15 +12,15 @@
 namespace orrery {
 namespace {
 
-/// Of a step that is priced with the constants of this stack, each of which is replaced.
+/// Stack whose constants price a step here; each of them is replaced.
 constexpr TrainingStack kSlot = TrainingStack::kMegatron;
 /// Bytes a weight that the cost model has an optimizer step move.
 constexpr double kOptimizerBytes = 30;
-/// Of a weight, for each shard: set to 0, and added to another shard's.
+/// Bytes a weight for each shard: set to 0, and added to another shard's.
 constexpr double kShardBytes = 4 + 12;
 /// A row of scores is computed to the end of its block.
 constexpr double kAttentionBlock = 64;
-/// Of the cost model's tiles of a head.
+/// Width of the cost model's tiles of a head.
 constexpr double kHeadTile = 128;
 
 /// y = at_zero + slope x, by least squares.

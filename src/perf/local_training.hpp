@@ -18,7 +18,7 @@
 
 namespace orrery {
 
-/// How ranks of one machine reach each other.
+/// How ranks of one machine exchange data.
 enum class LocalExchange { kSharedMemory, kSockets };
 
 /// A step of `sequences`, cut into `shards` that are computed whole.
@@ -67,7 +67,7 @@ class LocalStepModel {
   [[nodiscard]] std::uint32_t ranks_max() const { return entries_.back().ranks; }
 
  private:
-  /// The machine as so many busy ranks see it.
+  /// The machine as it performs with so many busy ranks.
   struct Entry {
     std::uint32_t ranks = 1;
     Machine machine;

@@ -154,7 +154,7 @@ TEST(LocalTraining, LayersThatAreSharedTakeTheirPartAndAnExchange) {
   ASSERT_TRUE(one && halves);
   EXPECT_NEAR(halves->terms[Term::kMatmul], one->terms[Term::kMatmul] / 2,
               0.02 * one->terms[Term::kMatmul]);
-  // Of half the rows, for each of two micro-batches and four layers: four exchanges forward and six
+  // Exchanges of half the rows, for each of two micro-batches and four layers: four forward and six
   // backward, of 4 x 128 rows of 256.
   const double sums = 2 * 4 * 10 * (0.5e-5 + 2.0 * 4 * 128 * 256 / 4e9);
   EXPECT_NEAR(halves->terms[Term::kTensorParallel], sums, 0.3 * sums);
@@ -173,7 +173,7 @@ TEST(LocalTraining, APipelineRunsEmptyAfterEachShard) {
   // Shards are set to 0 and added up, too.
   EXPECT_NEAR(four.terms[Term::kPipelineBubble], 4 * one.terms[Term::kPipelineBubble],
               0.02 * four.terms[Term::kPipelineBubble]);
-  // Of eight micro-batches the first and the last leave one stage idle.
+  // The first and the last of eight micro-batches leave one stage idle.
   const double work = one.terms[Term::kMatmul] + one.terms[Term::kElementwise];
   EXPECT_NEAR(one.terms[Term::kPipelineBubble], work / 8, 0.4 * work / 8);
   // On two cores four stages are no slower for what two of them leave idle.

@@ -81,7 +81,7 @@ struct Machine {
   }
 };
 
-/// What is known beside the accelerator's name; everything left out is the catalog's default.
+/// The known facts beside the accelerator's name; omitted ones have the catalog's defaults.
 struct MachineRequest {
   const Accelerator* accelerator = nullptr;
   std::uint64_t accelerators = 1;

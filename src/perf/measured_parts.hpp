@@ -1,5 +1,5 @@
-// perf/measured_parts.hpp - accelerators on which training was measured, and how far an estimate
-// for any other has to be doubted.
+// perf/measured_parts.hpp - accelerators on which training was measured, and how doubtful an
+// estimate for any other one is.
 //
 // A constant table of the rows of data/runs/training_runs.json; a test compares the two. Pure.
 #pragma once
@@ -26,7 +26,7 @@ inline constexpr std::int64_t kRunsEnough = 10;
 
 [[nodiscard]] RunEvidence training_evidence(const Accelerator& accelerator);
 
-/// "no measured training run on mi355x, nor on another cdna4: ..."; empty where enough were
+/// Returns "no measured training run on mi355x, nor on another cdna4: ..."; empty where enough were
 /// measured.
 [[nodiscard]] std::string evidence_text(const Accelerator& accelerator);
 

@@ -1,8 +1,8 @@
 // perf/money.hpp - what an hour of an accelerator costs, rented or owned.
 //
-// Prices move monthly: the catalog's are defaults, and an operator's figure always wins. A price
-// nobody gave is an error, never a guess; what stands in for a figure of an owned machine is listed
-// in `assumptions`. Values, pure. Cost: a few look-ups.
+// Prices move monthly: the catalog's are defaults, and an operator's figure always wins. A missing
+// price is an error, never a guess; what stands in for a figure of an owned machine is listed in
+// `assumptions`. Values, pure. Cost: a few look-ups.
 #pragma once
 
 #include <array>
@@ -57,7 +57,7 @@ struct PriceOptions {
   Ownership owned;                       ///< for kOwned alone
 };
 
-/// Of one accelerator while it works for the job.
+/// The cost of one accelerator while it works for the job.
 struct AcceleratorCost {
   DollarsPerSecond hire;    ///< rent, or depreciation and maintenance
   DollarsPerSecond energy;  ///< 0 when rented: the rent has it
@@ -82,7 +82,7 @@ struct PriceSources {
                                                        const NodeType& node,
                                                        const PriceOptions& options);
 
-/// Of a step or a run on so many accelerators.
+/// Returns the cost of a step or a run on so many accelerators.
 [[nodiscard]] Result<Dollars> cost_of(const AcceleratorCost& cost, double accelerators,
                                       Seconds time);
 

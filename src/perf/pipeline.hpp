@@ -25,9 +25,9 @@ struct StageShape {
   double tail = 0;           ///< what the last stage has to do beside layers, in layers
 };
 
-/// The same with virtual stages, and as layouts are written by hand: where more than a layer at
-/// either end is to spare, the last stage gives as many as its tail takes (DeepSeek-V3: 61 layers
-/// on 16 stages are 15 x 4 + 1 with the prediction module and two heads).
+/// Deals layers over stages with virtual stages, as layouts are written by hand: where more than a
+/// layer at either end is to spare, the last stage gives as many as its tail takes (DeepSeek-V3: 61
+/// layers on 16 stages are 15 x 4 + 1 with the prediction module and two heads).
 [[nodiscard]] StageLayers deal_layers(double layers, const StageShape& shape);
 
 /// Seconds of `micro_batches` through stages whose forward and backward of one micro-batch together
@@ -38,8 +38,9 @@ struct StageShape {
 [[nodiscard]] double pipeline_seconds(std::span<const double> stage_seconds, double micro_batches,
                                       double chunks);
 
-/// The same by the recurrence of the schedule itself, event by event, without chunks: forward
-/// seconds and backward seconds of every stage. For tests and reports. O(stages x micro_batches).
+/// Computes the seconds by the recurrence of the schedule itself, event by event, without chunks,
+/// from forward seconds and backward seconds of every stage. For tests and reports. O(stages x
+/// micro_batches).
 [[nodiscard]] double one_forward_one_backward_seconds(std::span<const double> forward,
                                                       std::span<const double> backward,
                                                       std::uint32_t micro_batches);

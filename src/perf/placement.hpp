@@ -14,8 +14,8 @@
 namespace orrery {
 
 struct Placement {
-  /// Of the gang, in the scale-up domain (the node, where no links join its devices) that holds
-  /// fewest; 0: unknown.
+  /// Ranks of the gang in the scale-up domain (the node, where no links join its devices) that
+  /// holds fewest; 0: unknown.
   double domain_ranks = 0;
   /// Highest part of the scale-out network between its nodes; kNone: no fabric joins them all.
   NetworkTier tier = NetworkTier::kLeaf;
@@ -28,7 +28,7 @@ struct Placement {
 /// + uplinks of the leaves used); no allocation within one node.
 [[nodiscard]] Placement placement_of(std::span<const NodeDevices> gang, const FleetView& view);
 
-/// The network as the ranks of the placement see it.
+/// Returns the network as the ranks of the placement use it.
 [[nodiscard]] Network network_at(const Network& canonical, const Placement& placement);
 
 }  // namespace orrery

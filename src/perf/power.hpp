@@ -25,11 +25,11 @@ namespace orrery {
 struct PowerLoad {
   double compute_share = 1;
   double memory_share = 0;
-  double network_share = 0;  ///< collectives nothing hides
+  double network_share = 0;  ///< collectives that are not hidden
   double idle_share = 0;     ///< pipeline bubble, input stall, host
 };
 
-/// The same in time, as the breakdown of a step has it.
+/// The phases of a step as times, from its breakdown.
 struct PhaseTimes {
   Seconds compute;
   Seconds memory;
@@ -59,7 +59,7 @@ struct PowerCurve {
 /// outside [0, 1].
 [[nodiscard]] Result<double> relative_throughput(double clock_bound_share, double clock);
 
-/// What the operator knows better than the catalog.
+/// The operator's own figures, which replace the catalog's.
 struct PowerOptions {
   std::optional<Watts> tdp;
   std::optional<Watts> node_training;  ///< whole node in training
@@ -79,7 +79,7 @@ struct PowerModel {
   double clock = 1;  ///< of the full one, as the cap leaves it
   PowerCurve curve;
   double compute_clock_bound = 1;   ///< part of the phase that stretches with the clock
-  double memory_clock_bound = 0.5;  ///< as above
+  double memory_clock_bound = 0.5;  ///< part of the phase that stretches with the clock
   std::vector<std::string> assumptions;
 };
 

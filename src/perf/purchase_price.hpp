@@ -15,7 +15,7 @@ namespace orrery {
 struct PurchasePrice {
   Dollars each;
   std::string basis;                   ///< "dgx-h100 (press)", "operator"
-  std::optional<std::string> assumed;  ///< what stands in for a server's price nobody published
+  std::optional<std::string> assumed;  ///< what stands in for an unpublished price of a server
 };
 
 /// The operator's price of the node, else the catalog's of the node, of a rack made of such nodes,

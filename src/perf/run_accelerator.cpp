@@ -138,7 +138,7 @@ double memory_distance(const Accelerator& accelerator, double gigabytes) {
                   std::abs(bytes / (gigabytes * 1073741824.0) - 1));
 }
 
-/// Narrows a family down; a wish nobody meets is noted and dropped.
+/// Narrows a family down; a wish that no member meets is noted and dropped.
 class Selection {
  public:
   Selection(std::vector<const Accelerator*> members, std::vector<std::string>& warnings)

@@ -72,7 +72,7 @@ Result<Model> read_model(ConfigKeys& keys, const ModelCatalog& models,
 }
 
 // ------------------------------------------------------------- training
-// Of the row, else of its model; positions are the model's then.
+// Reads the sequence of the row, else of its model, where it means the model's positions.
 std::optional<std::int64_t> read_sequence(ConfigKeys& keys) {
   constexpr IntegerRange kRange{1, kSequenceMax};
   if (const auto own = keys.integer({"seq"}, kRange)) return own;

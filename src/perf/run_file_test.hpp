@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-/// Of the files compiled in; read once a program.
+/// Returns the catalogs of the files compiled in; read once a program.
 [[nodiscard]] const RunCatalogs& built_in();
 
 /// The accelerator of that id.

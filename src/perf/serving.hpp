@@ -14,7 +14,7 @@
 
 namespace orrery {
 
-/// Of all instances together; times are means over requests.
+/// The prediction for all instances together; times are means over requests.
 struct ServingPrediction {
   TokensPerSecond tokens_total;  ///< read and generated
   TokensPerSecond output_tokens;

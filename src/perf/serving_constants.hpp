@@ -1,10 +1,10 @@
 // perf/serving_constants.hpp - the calibration's constants of one accelerator and one engine,
 // looked up once.
 //
-// Ids are "serving.<what>.<who>"; of an accelerator's names the most special one with a constant
+// Ids are "serving.<what>.<who>"; of an accelerator's names the most specific one with a constant
 // counts: its architecture with "-gddr" where the memory is GDDR, the architecture, its stem before
-// '-' or '+', its vendor, its kind, "any". So a part nobody measured gets its relatives' figure.
-// Cost of the look-up: O(constants of a device x names).
+// '-' or '+', its vendor, its kind, "any". So an unmeasured part gets its relatives' figure. Cost
+// of the look-up: O(constants of a device x names).
 #pragma once
 
 #include <cstddef>

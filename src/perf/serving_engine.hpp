@@ -1,7 +1,7 @@
 // perf/serving_engine.hpp - which software constants an engine's name and version select.
 //
 // A documented table of families and of the releases at which their schedulers or kernels changed;
-// a name nobody listed gets the constants of "any". Pure. Cost: a few text searches.
+// an unlisted name gets the constants of "any". Pure. Cost: a few text searches.
 #pragma once
 
 #include <optional>

@@ -124,8 +124,8 @@ class MemoryCounter {
     return (logit * tokens * work_.model->vocab + weight) / plan_.tp;
   }
 
-  /// The same in the backward pass of a layer: the gradient of its widest activation and that of
-  /// its largest weight.
+  /// Transient memory in the backward pass of a layer: the gradient of its widest activation and
+  /// that of its largest weight.
   [[nodiscard]] double layer_transient() const {
     const double tokens = plan_.micro_batch * work_.job->sequence.value() / plan_.cp;
     double most = 0;

@@ -41,11 +41,11 @@ struct MemoryConstants {
   double logit_bytes = 4;       ///< of a logit and its gradient
   double gathered_layers = 3;   ///< whole layers' parameters and gradients in use, fully sharded
 };
-/// Of the software of the accelerator: XLA plans memory ahead and fuses the loss.
+/// Returns the constants of the accelerator's software: XLA plans memory ahead and fuses the loss.
 [[nodiscard]] MemoryConstants memory_constants(const Machine& machine,
                                                const Calibration& calibration);
 
-/// Of the fullest of the first and last stage (the others hold less).
+/// Returns the memory of the fullest of the first and last stage (the others hold less).
 [[nodiscard]] TrainingMemory training_memory(const JobWork& work, const ParallelPlan& plan,
                                              const MemoryConstants& constants);
 

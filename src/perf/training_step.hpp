@@ -77,8 +77,8 @@ class TrainingModel {
   [[nodiscard]] double utilisation(double seconds) const {
     return model_flops_ / (seconds * peak_);
   }
-  /// The same over what all ranks could do in the job's own format; a format that the accelerator
-  /// lacks runs in 16 bits.
+  /// model_flops over what all ranks could do in the job's own format in `seconds`; a format that
+  /// the accelerator lacks runs in 16 bits.
   [[nodiscard]] double format_utilisation(double seconds) const {
     return model_flops_ / (seconds * format_peak_);
   }
