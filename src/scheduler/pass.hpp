@@ -178,7 +178,7 @@ class Pass {
   /// Whether a job would find room without the jobs of its tenant that it may overtake, now or once
   /// its aged service is low enough.
   [[nodiscard]] bool may_win_room(const QueuedJob& queued);
-  /// What becomes of a job and of others that come anew and are like most of those that run.
+  /// Whether new jobs like those that hold most devices now would overtake a job, or be overtaken.
   enum class Overtaking : std::uint8_t { kNeither, kIsOvertaken, kOvertakes };
   [[nodiscard]] Overtaking overtaking_with_such(const QueuedJob& queued) const;
   /// Whether a job finds room without those that it may overtake within `drain` and those that end

@@ -108,17 +108,22 @@ bool Pass::may_win_room(const QueuedJob& queued) {
   return fits_without(leavers, job);
 }
 
-// A job that starts in a slot and is overtaken as soon as it has run for its quantum has emptied
-// the devices in vain, again and again.
+// Jobs of its tenant and rank count, as they were when they were submitted. A slot is of no use to
+// a gang that such jobs overtake: each time it starts, it runs for its quantum alone.
 Pass::Overtaking Pass::overtaking_with_such(const QueuedJob& queued) const {
+  const WaitingJob& job = job_of(queued);
+  const std::int32_t rank = rank_in_tenant(*job.request, policy_);
   const double mine = queued.key.second;
   std::uint64_t devices = 0;
   std::uint64_t of_overtakers = 0;
   std::uint64_t of_overtaken = 0;
   for (const RunningJob& other : s_.running) {
-    const double theirs = service_of(service_basis(*other.request, s_.plans), 0, 0, policy_);
     const std::uint64_t held = other.devices();
     devices += held;
+    const bool compares = other.request->tenant == job.request->tenant &&
+                          rank_in_tenant(*other.request, policy_) == rank;
+    if (!compares) continue;
+    const double theirs = service_of(service_basis(*other.request, s_.plans), 0, 0, policy_);
     if (theirs * policy_.yield_ratio <= mine) of_overtakers += held;
     if (mine * policy_.yield_ratio <= theirs) of_overtaken += held;
   }
@@ -126,7 +131,7 @@ Pass::Overtaking Pass::overtaking_with_such(const QueuedJob& queued) const {
   return of_overtaken * 2 > devices ? Overtaking::kOvertakes : Overtaking::kNeither;
 }
 
-// The jobs that it may not overtake yet are expected to end by then, or to have had their quantum.
+// The jobs that it may not overtake yet end by then or have run for their quantum.
 bool Pass::wins_room_within(Duration drain, const QueuedJob& queued) {
   const WaitingJob& job = job_of(queued);
   const double least = queued.key.second * policy_.yield_ratio;
@@ -148,7 +153,7 @@ bool Pass::wins_room_within(Duration drain, const QueuedJob& queued) {
     if (stopped_[i] == 0 && (ends || leaves_later || leaves[i] != 0)) leavers.who.push_back(i);
   }
   const bool fits = fits_without(leavers, job);
-  left_out_ = nullptr;  // the list ends here
+  left_out_ = nullptr;  // `leavers` goes out of scope
   return fits;
 }
 
