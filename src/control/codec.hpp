@@ -1,7 +1,6 @@
 // control/codec.hpp - events and inputs as bytes, and back.
 //
-// The project's own binary form (control/encoder.hpp), described in docs/formats.md: the fields in
-// order, without names or types, one encoding for a value. The type of a record and its version
+// The project's own binary form, which control/encoder.hpp describes: the fields in order, without names or types, one encoding for a value. The type of a record and its version
 // stand beside it in the frame of a journal (control/journal.hpp).
 //
 // Not written: the entry of PlanFound and PlanReady, which is a function of its key and of the
