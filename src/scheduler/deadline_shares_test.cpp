@@ -398,7 +398,7 @@ TEST(DeadlineShares, AdmissionEndsAfterSoManyPlans) {
   const std::vector<char> admitted = first_half(fleet);
   const DeadlineAdmission found = admit_by_deadline(fleet.inputs(), admitted);
   EXPECT_GE(found.plans, kAdmissionPlans) << "others were not asked";
-  EXPECT_LE(found.plans, kAdmissionPlans + 2 * kMany + 1);
+  EXPECT_LE(found.plans, kAdmissionPlans + std::uint64_t{2} * kMany + 1);
   EXPECT_EQ(found.promised, admitted) << "not even the last";
 }
 
@@ -416,7 +416,7 @@ TEST(DeadlineShares, FewerPlansAreMadeForJobsThatAskAgainAndEachHasItsRound) {
     bool promised = false;
     for (in.round = 0; in.round < kRounds && !promised; ++in.round) {
       const DeadlineAdmission found = admit_by_deadline(in, admitted);
-      EXPECT_LE(found.plans, kAskAgainPlans + 2 * kMany + 1);
+      EXPECT_LE(found.plans, kAskAgainPlans + std::uint64_t{2} * kMany + 1);
       promised = found.promised[free] != 0;
     }
     EXPECT_TRUE(promised) << free;

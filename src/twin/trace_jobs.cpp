@@ -351,7 +351,8 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
 
 // Without a file of tenants all jobs are submitted for one, whatever the trace states.
 std::string Maker::tenant_of(const TraceJob& job, const JobRequest& request) const {
-  const std::string& named = job.spec != nullptr ? job.spec->tenant : job.tenant;
+  std::string named = job.tenant;
+  if (job.spec != nullptr) named = job.spec->tenant;
   if (named.empty() || context_.tenants.find(named)) return context_.tenants.path(request.tenant);
   return context_.tenants.size() > 2 ? context_.tenants.path(request.tenant) : named;
 }
