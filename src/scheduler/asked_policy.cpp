@@ -33,9 +33,9 @@ struct KeyNeeds {
   std::string_view needs;
 };
 constexpr std::array<KeyNeeds, 13> kNeeds{{
-    {"ageing", counts_service, "order: fair and inside: service"},
-    {"max_stretch", counts_service, "order: fair and inside: service"},
-    {"attained_step", counts_service, "order: fair and inside: service"},
+    {"ageing", counts_service, "order: fair, with inside: service or a yield_ratio"},
+    {"max_stretch", counts_service, "order: fair, with inside: service or a yield_ratio"},
+    {"attained_step", counts_service, "order: fair, with inside: service or a yield_ratio"},
     {"yield_ratio", is_fair, "order: fair"},
     {"queue_limits", has_queues, "order: attained-queues"},
     {"min_run", stops_or_changes_jobs,

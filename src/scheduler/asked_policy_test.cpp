@@ -42,7 +42,8 @@ TEST(AskedPolicy, VersionZeroIsRefusedWhereItIsStated) {
 
 TEST(AskedPolicy, AKeyThatNoRuleReadsIsRefused) {
   EXPECT_EQ(refusal_of("easy:max_stretch=1"),
-            "max_stretch: has no effect under easy (it needs order: fair and inside: service)");
+            "max_stretch: has no effect under easy (it needs order: fair, with inside: service or "
+            "a yield_ratio)");
   EXPECT_EQ(refusal_of("fifo:min_run=60 s"),
             "min_run: has no effect under fifo (it needs preemption: by-order, entitled or rounds, "
             "blocked: reserves, or choice: cheapest)");

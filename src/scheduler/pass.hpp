@@ -180,7 +180,7 @@ class Pass {
   [[nodiscard]] bool may_win_room(const QueuedJob& queued);
   /// Whether new jobs like those that hold most devices now would overtake a job, or be overtaken.
   enum class Overtaking : std::uint8_t { kNeither, kIsOvertaken, kOvertakes };
-  [[nodiscard]] Overtaking overtaking_with_such(const QueuedJob& queued) const;
+  [[nodiscard]] Overtaking overtaking_by_arrivals(const QueuedJob& queued) const;
   /// Whether a job finds room without those that it may overtake within `drain` and those that end
   /// within it.
   [[nodiscard]] bool wins_room_within(Duration drain, const QueuedJob& queued);

@@ -69,7 +69,7 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
       place_try(m_.placer_, *job.request, {.fit = policy_.node_fit}), {length, queued.room});
   if (!slot) return;
   if (!needed) {
-    const Overtaking with = overtaking_with_such(queued);
+    const Overtaking with = overtaking_by_arrivals(queued);
     if (with == Overtaking::kIsOvertaken) return;
     Duration drain = Duration::from_seconds(kDrainOfRun * length.count_seconds());
     if (with == Overtaking::kOvertakes) {
@@ -110,7 +110,7 @@ bool Pass::may_win_room(const QueuedJob& queued) {
 
 // Jobs of its tenant and rank count, as they were when they were submitted. A slot is of no use to
 // a gang that such jobs overtake: each time it starts, it runs for its quantum alone.
-Pass::Overtaking Pass::overtaking_with_such(const QueuedJob& queued) const {
+Pass::Overtaking Pass::overtaking_by_arrivals(const QueuedJob& queued) const {
   const WaitingJob& job = job_of(queued);
   const std::int32_t rank = rank_in_tenant(*job.request, policy_);
   const double mine = queued.key.second;

@@ -74,8 +74,8 @@ std::vector<pid_t> processes(const std::function<bool(const fs::path&)>& wanted)
   return found;
 }
 
-/// Two nodes; the jobs of tenants a and b run as two users, those of c as a user that does not
-/// exist, those of default as the user nobody.
+/// Two nodes. The jobs of tenants a and b run as two users; c names a user that does not exist, and
+/// `default` names none.
 class HostileJobsTest : public Cli {
  protected:
   void SetUp() override {
