@@ -37,6 +37,8 @@ inline std::array<EnumWord<TraceStatus>, 4> enum_words(TraceStatus) {
 /// Limits of one job; every reader refuses more.
 inline constexpr std::uint32_t kTraceAcceleratorsMax = 1u << 20;
 inline constexpr std::uint32_t kTraceMillicoresMax = 1'000'000'000;
+/// A hundred years of 365.25 days; the clock ends 292 years after 1970.
+inline constexpr Duration kTraceRunMax = Duration::hours(24) * 36'525;
 /// 4 PiB; our own format alone takes more.
 inline constexpr std::uint64_t kTraceMemoryMibMax = std::uint64_t{1} << 32;
 

@@ -44,6 +44,12 @@ class KubernetesReader {
     const SourcePosition where = list_.where();
     Result<KubernetesWork> work =
         kind == "Pod" ? read_kubernetes_pod(item, where) : read_kubernetes_job(item, where);
+    if (work && work->start && work->end && *work->end - *work->start > kTraceRunMax) {
+      work =
+          input_error(where, fmt::format("{} {}/{}: ran from {} to {}, expected at most 100 years",
+                                         kind, work->job.tenant, work->job.name,
+                                         work->start->text(), work->end->text()));
+    }
     if (!work) {
       if (options_.bad_rows == TraceOptions::BadRows::kError) return forward_error(work);
       trace_.skipped.push_back({work.error().where, work.error().message});

@@ -242,6 +242,11 @@ TEST(KubernetesTrace, APodThatIsWrongIsNamedWithItsLine) {
   EXPECT_EQ(error(list(pod(text))),
             "k:4:1: Pod team/p: startTime is \"yesterday\", expected a time such as "
             "\"2026-11-20T10:00:00Z\"");
+  text.status = R"("phase": "Succeeded", "startTime": "2026-11-20T10:01:00Z", "containerStatuses": [
+        {"state": {"terminated": {"finishedAt": "2199-11-20T11:00:00Z"}}}])";
+  EXPECT_EQ(error(list(pod(text))),
+            "k:4:1: Pod team/p: ran from 2026-11-20T10:01:00Z to 2199-11-20T11:00:00Z, expected at "
+            "most 100 years");
   text = {.spec = R"("containers": [{"resources": {"requests": {"cpu": "-1"}}}])"};
   EXPECT_EQ(error(list(pod(text))),
             "k:4:1: Pod team/p: cpu is \"-1\", expected a quantity such as \"8\" or \"64Gi\"");

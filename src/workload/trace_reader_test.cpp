@@ -202,6 +202,10 @@ TEST(TraceReader, AcmeRefusesTimesThatRunBackwards) {
   EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:19,"
                          "2023-05-01 00:00:18\n"),
             "t:2:60: end_time is \"2023-05-01 00:00:18\", expected a time not before start_time");
+  EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:19,"
+                         "2123-05-03 00:00:00\n"),
+            "t:2:60: end_time is \"2123-05-03 00:00:00\", expected a time at most 100 years after "
+            "start_time");
   EXPECT_EQ(error(head + "a,1,8,,Eval,FAILED,2023-05-01 00:00:10,2023-05-01 00:00:19,\n"),
             "t:2:60: end_time is \"\", expected a time such as \"2017-10-09 06:13:03\", or seconds "
             "from 0");

@@ -258,10 +258,11 @@ TimeUnit TraceRow::unit_of(std::size_t column) const {
 
 Duration TraceRow::duration(std::size_t column) {
   if (!ok()) return {};
-  constexpr Duration kLongest = Duration::hours(24) * 36'525;
   const TimeUnit unit = unit_of(column);
   const std::optional<std::int64_t> ns = parse_nanoseconds(text(column), unit);
-  if (ns && *ns >= 0 && Duration::nanoseconds(*ns) <= kLongest) return Duration::nanoseconds(*ns);
+  if (ns && *ns >= 0 && Duration::nanoseconds(*ns) <= kTraceRunMax) {
+    return Duration::nanoseconds(*ns);
+  }
   fail(column, fmt::format("a number of {} from 0 to 100 years", word(unit)));
   return {};
 }
@@ -295,6 +296,9 @@ Duration TraceRow::time_between(std::size_t first, std::size_t second) {
   const Instant from = instant(first);
   const Instant to = instant(second);
   if (to < from) fail(second, fmt::format("a time not before {}", header_.name_of(first)));
+  if (ok() && to - from > kTraceRunMax) {
+    fail(second, fmt::format("a time at most 100 years after {}", header_.name_of(first)));
+  }
   return ok() ? to - from : Duration();
 }
 

@@ -104,7 +104,7 @@ class TraceRow {
   /// A point in time: a wall clock, or a number that is not negative.
   Instant instant(std::size_t column);
   /// The time between two points in time, 0 once the row has failed. Fails where the second is
-  /// before the first.
+  /// before the first or more than 100 years after it.
   Duration time_between(std::size_t first, std::size_t second);
   /// A whole number from `low` to `high`; "8.0" is whole.
   std::int64_t integer(std::size_t column, std::int64_t low, std::int64_t high);
