@@ -13,6 +13,7 @@
 #include "fleet/builder.hpp"
 #include "scheduler/asked_policy.hpp"
 #include "scheduler/gang_power.hpp"
+#include "scheduler/job_array.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/resolve.hpp"
 #include "scheduler/taking.hpp"
@@ -149,10 +150,8 @@ Status ScheduleRequest::add_job(const std::string& file, const ScheduleOptions& 
     return {};
   }
   job->class_id = classes_.of(*job);
-  const std::uint32_t copies = spec->array ? spec->array->count : 1;
-  for (std::uint32_t i = 0; i < copies; ++i) {
-    JobRequest& one = jobs_.emplace_back(*job);
-    if (spec->array) one.name = fmt::format("{}[{}]", spec->name, i);
+  for (JobRequest& each : requests_of(*spec, *job, ArrayId::at(jobs_.size()), classes_)) {
+    const JobRequest& one = jobs_.emplace_back(std::move(each));
     waiting_.push_back({JobId::at(jobs_.size() - 1), &one, now_, 0, 0});
   }
   return {};

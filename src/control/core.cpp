@@ -115,7 +115,7 @@ void Core::on(const HoldJob& command) {
   // An owner's hold does not replace an operator's.
   const bool weaker = job.hold == JobHold::kOperator && command.hold == JobHold::kOwner;
   if (job.hold == command.hold || weaker) return;
-  const ArrayId array = job.submission->array;
+  const ArrayId array = job.submission->request.array;
   emit(JobHoldSet{command.job, command.hold});
   release_if_due(command.job);
   release_of(array);
@@ -136,7 +136,7 @@ void Core::on(const RequeueJob& command) {
     return refuse("restart.policy of the job is never: it may not run twice");
   }
   if (command.hold > job.hold) {
-    const ArrayId array = job.submission->array;
+    const ArrayId array = job.submission->request.array;
     emit(JobHoldSet{command.job, command.hold});
     release_of(array);
   }

@@ -62,7 +62,7 @@ TEST_F(CoreChanges, AQueuedJobThatIsHeldLeavesTheQueueAndItsSlot) {
 
 TEST_F(CoreChanges, AJobOfAnArrayThatIsHeldLetsAnotherTakeItsTurn) {
   Submission task = cluster_.job(32);
-  task.array = ArrayId(0);
+  task.request.array = ArrayId(0);
   task.parallel = 2;
   const JobId first = submit(task);
   const JobId second = submit(task);

@@ -44,8 +44,8 @@ void Core::release_if_due(JobId id) {
     return;
   }
   const Submission& submission = *job.submission;
-  const bool full = submission.array.valid() && submission.parallel > 0 &&
-                    state_.active(submission.array) >= submission.parallel;
+  const bool full = submission.request.array.valid() && submission.parallel > 0 &&
+                    state_.active(submission.request.array) >= submission.parallel;
   if (full) return;
   emit(JobReleased{id});
   ++queued_;
@@ -212,7 +212,7 @@ Instant Core::backoff_end(const Job& job) const {
 }
 
 void Core::requeue(JobId id, const Progress& progress, Instant not_before) {
-  const ArrayId array = state_.job(id).submission->array;
+  const ArrayId array = state_.job(id).submission->request.array;
   emit(JobRequeued{id, progress, not_before});
   release_if_due(id);
   if (not_before > now_) release_of(array);
@@ -229,7 +229,7 @@ void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) 
   };
   std::vector<Ended> open;
   const auto end_one = [&](JobId job, JobPhase as, const Progress& with, Blame why) {
-    const ArrayId array = state_.job(job).submission->array;
+    const ArrayId array = state_.job(job).submission->request.array;
     places_.erase(job);
     emit(JobEnded{job, as, with, std::move(why)});
     open.push_back({job, array, {state_.after(job).begin(), state_.after(job).end()}});

@@ -7,6 +7,7 @@
 
 #include "control/core.hpp"
 #include "scheduler/gang_pricing.hpp"
+#include "scheduler/job_array.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
 
@@ -345,6 +346,7 @@ bool Core::bends(JobId id) const {
 bool Core::replace_part(JobId id, NodeId node) {
   if (!bends(id)) return false;
   const RunningJob& run = state_.running(id);
+  if (keeps_distance(*run.request)) return false;
   PlacedGang gang = run.gangs.front();
   std::vector<NodeId> used;
   used.reserve(gang.allocation.ranks.size());

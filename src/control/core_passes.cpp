@@ -7,6 +7,7 @@
 #include "control/core.hpp"
 #include "control/held_situation.hpp"
 #include "scheduler/gang_power.hpp"
+#include "scheduler/job_array.hpp"
 #include "scheduler/queue_order.hpp"
 
 namespace orrery {
@@ -328,6 +329,9 @@ std::string Core::misfit(const StartJob& start) const {
     }
   }
   if (beyond_quota(request, start.gangs, {})) return "beyond the quota by now";
+  if (too_near(*state_.setup().tree, request, start.gangs, state_.running())) {
+    return "another replica is there by now";
+  }
   if (s.power == nullptr) return {};
   return above_limit(*s.power, *s.caps, start.gangs, start.terms);
 }

@@ -95,7 +95,7 @@ class RandomOperator {
     if (one_of(4)) submission.request.time_limit = Duration::minutes(20);
     if (one_of(5)) submission.prepare.program = 1;
     if (one_of(4)) {
-      submission.array = ArrayId(static_cast<std::uint32_t>(rng_.below(3)));
+      submission.request.array = ArrayId(static_cast<std::uint32_t>(rng_.below(3)));
       submission.parallel = 2;
     }
     if (one_of(4) && cluster_.state().jobs() > 0) submission.after = {any_job(), any_job()};

@@ -254,7 +254,7 @@ TEST(CoreJobs, EndWithThoseTheyWaitFor) {
 TEST(CoreJobs, OfAnArrayRunSoManyAtATime) {
   ScriptedCluster cluster;
   Submission submission = cluster.job(8);
-  submission.array = ArrayId(0);
+  submission.request.array = ArrayId(0);
   submission.parallel = 2;
   submission.restart_max = 1;
   std::vector<JobId> ids;

@@ -227,8 +227,8 @@ Broken StateCheck::queue() const {
 Broken StateCheck::arrays() const {
   std::map<ArrayId, State::Array> count;
   for (const Job& job : s_.jobs_) {
-    if (ended(job.phase) || !job.submission->array.valid()) continue;
-    State::Array& array = count[job.submission->array];
+    if (ended(job.phase) || !job.submission->request.array.valid()) continue;
+    State::Array& array = count[job.submission->request.array];
     if (job.phase == JobPhase::kHeld) array.held.insert(job.id);
     if (job.phase != JobPhase::kHeld) ++array.active;
   }

@@ -72,10 +72,12 @@ void code(Codec& codec, S& data) {
   codec(site, size);
 }
 
+/// Leaves out the array, which has its place among the fields of the submission.
 template <class Codec, SameStruct<JobRequest> S>
 void code(Codec& codec, S& request) {
-  auto& [tenant, priority, class_id, kind, preemptible, deadline, name, roles, goal, budget,
-         time_limit, estimate, data, checkpoint_interval, checkpoint_cost, restart] = request;
+  [[maybe_unused]] auto& [tenant, priority, class_id, kind, preemptible, deadline, name, roles,
+                          goal, budget, time_limit, estimate, data, checkpoint_interval,
+                          checkpoint_cost, restart, array] = request;
   codec(name, kind, tenant, priority, preemptible, roles, goal, deadline, budget, time_limit,
         estimate, data, checkpoint_interval, checkpoint_cost, restart, class_id);
 }
@@ -89,9 +91,9 @@ void code(Codec& codec, S& preparation) {
 /// Leaves out the fields that were added later; they stand at the end of the records that hold it.
 template <class Codec, SameStruct<Submission> S>
 void code(Codec& codec, S& submission) {
-  [[maybe_unused]] auto& [request, restart, choose_interval, restart_max, after, array, parallel,
-                          prepare, after_any, after_notok, hold] = submission;
-  codec(request, restart, choose_interval, restart_max, after, array, parallel, prepare);
+  [[maybe_unused]] auto& [request, restart, choose_interval, restart_max, after, parallel, prepare,
+                          after_any, after_notok, hold] = submission;
+  codec(request, restart, choose_interval, restart_max, after, request.array, parallel, prepare);
 }
 
 // --- Placements ---------------------------------------------------------------------------------

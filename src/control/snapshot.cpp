@@ -311,8 +311,8 @@ void StateCodec::lay_sums_at_the_type(State& state) {
 void StateCodec::make_queue(State& state) {
   for (Job& job : state.jobs_) {
     if (ended(job.phase)) continue;
-    if (job.submission->array.valid()) {
-      State::Array& array = state.arrays_[job.submission->array];
+    if (job.submission->request.array.valid()) {
+      State::Array& array = state.arrays_[job.submission->request.array];
       if (job.phase == JobPhase::kHeld) {
         array.held.insert(job.id);
       } else {

@@ -21,7 +21,7 @@ void live(ScriptedCluster& cluster) {
   cluster.wait(Duration::minutes(40));
   Submission after = cluster.job(8);
   after.after = {runs};
-  after.array = ArrayId(4);
+  after.request.array = ArrayId(4);
   (void)cluster.submit(after, "request");
   (void)cluster.submit(cluster.job(32));
   cluster.send(PlanReady{{WorkId(2), FleetTypeId(0), 8}, nullptr});

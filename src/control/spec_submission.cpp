@@ -1,10 +1,9 @@
 #include "control/spec_submission.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/checksum.hpp"
+#include "scheduler/job_array.hpp"
 
 namespace orrery {
 namespace {
@@ -43,13 +42,13 @@ std::vector<JobId>& dependencies_of(Submission& submission, AfterCondition when)
   return submission.after;
 }
 
-std::vector<Submission> jobs_of(const JobSpec& spec, const Submission& each, ArrayId array) {
-  if (!spec.array) return {each};
-  std::vector<Submission> jobs(spec.array->count, each);
-  for (std::uint32_t i = 0; i < jobs.size(); ++i) {
-    jobs[i].array = array;
-    jobs[i].parallel = spec.array->parallel.value_or(0);
-    jobs[i].request.name = fmt::format("{}[{}]", spec.name, i);
+std::vector<Submission> jobs_of(const JobSpec& spec, const Submission& each, ArrayId array,
+                                ClassTable& classes) {
+  std::vector<Submission> jobs;
+  for (JobRequest& request : requests_of(spec, each.request, array, classes)) {
+    Submission& job = jobs.emplace_back(each);
+    job.request = std::move(request);
+    if (spec.array) job.parallel = spec.array->parallel.value_or(0);
   }
   return jobs;
 }

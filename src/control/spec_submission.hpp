@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/submission.hpp"
+#include "scheduler/class_table.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -16,9 +17,9 @@ namespace orrery {
 /// Returns the list of a submission for jobs that must end in the way `when` says.
 [[nodiscard]] std::vector<JobId>& dependencies_of(Submission& submission, AfterCondition when);
 
-/// Returns the jobs of a spec in order: for an array as many as its count, "name[0]" first; else
-/// one. `array` is the id of the array, unused if there is none.
+/// Returns the jobs of a spec in order, "name[0]" first: those of its array, the replicas of a
+/// service, or one (requests_of in scheduler/job_array.hpp). `array` is unused if there is one.
 [[nodiscard]] std::vector<Submission> jobs_of(const JobSpec& spec, const Submission& each,
-                                              ArrayId array);
+                                              ArrayId array, ClassTable& classes);
 
 }  // namespace orrery

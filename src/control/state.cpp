@@ -135,15 +135,15 @@ std::unique_ptr<const HeldSituation> State::hold(Instant now) {
 // --- Jobs ---------------------------------------------------------------------------------------
 
 void State::set_phase(Job& job, JobPhase phase) {
-  if (job.submission != nullptr && job.submission->array.valid()) {
-    Array& array = arrays_[job.submission->array];
+  if (job.submission != nullptr && job.submission->request.array.valid()) {
+    Array& array = arrays_[job.submission->request.array];
     array.active += (active_phase(phase) ? 1U : 0U) - (active_phase(job.phase) ? 1U : 0U);
     if (phase == JobPhase::kHeld) {
       array.held.insert(job.id);
     } else {
       array.held.erase(job.id);
     }
-    if (array.active == 0 && array.held.empty()) arrays_.erase(job.submission->array);
+    if (array.active == 0 && array.held.empty()) arrays_.erase(job.submission->request.array);
   }
   if (job.phase <= JobPhase::kQueued) job.usage.waited += now_ - job.since;
   job.phase = phase;

@@ -10,8 +10,6 @@
 
 namespace orrery {
 
-using ArrayId = Id<struct ArrayTag>;
-
 /// What an attempt needs before its ranks can start.
 struct Preparation {
   std::uint32_t program = 0;  ///< compiled once for a target (program, type) and kept; 0: nothing
@@ -25,8 +23,8 @@ struct Submission {
   bool choose_interval = false;
   std::uint32_t restart_max = 0;  ///< program faults after which it is still restarted
   std::vector<JobId> after;       ///< jobs that must have finished
-  ArrayId array;                  ///< none: not part of an array
-  std::uint32_t parallel = 0;     ///< jobs of the array that may be active at a time; 0: all
+  /// Jobs of request.array that may be active at a time; 0: all.
+  std::uint32_t parallel = 0;
   Preparation prepare;
   std::vector<JobId> after_any;    ///< jobs that must have ended, in whatever way
   std::vector<JobId> after_notok;  ///< jobs that must have failed or been cancelled

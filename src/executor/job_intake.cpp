@@ -122,20 +122,29 @@ Result<JobSpec> spec_of(const JobText& text) {
   return read_job_spec(*document);
 }
 
+/// The jobs that a spec stands for.
+std::size_t count_of(const JobSpec& spec) {
+  if (spec.array) return spec.array->count;
+  if (spec.kind != JobKind::kServe) return 1;
+  std::size_t replicas = 0;
+  for (const RoleSpec& role : spec.roles) replicas += role.replicas;
+  return replicas;
+}
+
 /// Checks sizes, because each job keeps its text from submission to the archive.
 Status check_size(const JobText& text, const JobSpec& spec) {
   constexpr std::size_t kTextMax = std::size_t{1} << 20;
   constexpr std::size_t kTogetherMax = std::size_t{64} << 20;
   const std::size_t bytes = text.text.size();
-  const std::size_t count = spec.array ? spec.array->count : 1;
+  const std::size_t count = count_of(spec);
   if (bytes > kTextMax) {
     return input_error(spec.where, fmt::format("the spec has {} bytes, expected at most {}: put "
                                                "large data into files",
                                                bytes, kTextMax));
   }
   if (bytes * count <= kTogetherMax) return {};
-  return input_error(spec.array->where,
-                     fmt::format("array: {} jobs keep {} bytes of spec each, expected at most {} "
+  return input_error(spec.array ? spec.array->where : spec.where,
+                     fmt::format("{} jobs keep {} bytes of spec each, expected at most {} "
                                  "together",
                                  count, bytes, kTogetherMax));
 }
@@ -191,8 +200,8 @@ void JobIntake::take_up_jobs(const State& state) {
   for (const Job& job : state.all_jobs()) {
     if (job.submission == nullptr) continue;
     facts_.classes().take_up(job.submission->request);
-    if (job.submission->array.valid()) {
-      arrays_ = std::max(arrays_, job.submission->array.value() + 1);
+    if (job.submission->request.array.valid()) {
+      arrays_ = std::max(arrays_, job.submission->request.array.value() + 1);
     }
   }
 }
@@ -279,11 +288,11 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
   Result<std::string> run_as =
       user_of(text, *spec, state.tenants().run_as(submission->request.tenant));
   if (!run_as) return forward_error(run_as);
-  const ArrayId array(spec->array ? arrays_++ : arrays_);
   std::vector<SubmitJob> jobs;
-  for (Submission& job : jobs_of(*spec, *submission, array)) {
+  for (Submission& job : jobs_of(*spec, *submission, ArrayId(arrays_), facts_.classes())) {
     jobs.push_back({std::move(job), text.text, text.submitter, *run_as});
   }
+  if (jobs.front().submission.request.array.valid()) ++arrays_;
   return jobs;
 }
 

@@ -33,12 +33,11 @@ std::vector<std::uint32_t> JobPlacer::order_of(const JobRequest& job) {
 }
 
 std::vector<NodeRun> avoided_by_spread(const PlaceTree& tree, const RoleRequest& role,
-                                       std::uint32_t index, std::span<const PlacedGang> placed) {
+                                       const SpreadOver& over) {
   std::vector<NodeRun> full;
   if (!role.spread) return full;
   std::map<std::uint32_t, std::pair<NodeRun, std::uint32_t>> gangs;  // by first node
-  for (const PlacedGang& gang : placed) {
-    if (gang.role != index) continue;
+  const auto count = [&](const PlacedGang& gang) {
     NodeId last;
     for (const NodeDevices& entry : gang.allocation.ranks) {
       NodeRun range{entry.node, 1};
@@ -47,11 +46,15 @@ std::vector<NodeRun> avoided_by_spread(const PlaceTree& tree, const RoleRequest&
       }
       if (last == range.first) continue;
       last = range.first;
-      auto& [place, count] = gangs[range.first.value()];
+      auto& [place, number] = gangs[range.first.value()];
       place = range;
-      ++count;
+      ++number;
     }
+  };
+  for (const PlacedGang& gang : over.placed) {
+    if (gang.role == over.role) count(gang);
   }
+  for (const PlacedGang& gang : over.siblings) count(gang);
   for (const auto& [first, entry] : gangs) {
     if (entry.second >= role.spread->most) full.push_back(entry.first);
   }
@@ -100,7 +103,7 @@ JobPlacer::GangOrRefusal JobPlacer::place_near(const FleetView& view, Next next,
 }
 
 bool JobPlacer::fits(const FleetView& view, const JobRequest& job, const JobPlaceRules& rules) {
-  if (gangs_of(job) != 1) return place(view, job, rules).has_value();
+  if (gangs_of(job) != 1 || !rules.siblings.empty()) return place(view, job, rules).has_value();
   PlaceOptions options;
   options.fit = rules.fit;
   options.share_max = rules.share_max;
@@ -128,7 +131,8 @@ GangsOrRefusal JobPlacer::place(const FleetView& view, const JobRequest& job,
   for (const std::uint32_t index : order_of(job)) {
     const RoleRequest& role = job.roles[index];
     for (std::uint32_t g = 0; g < role.gangs; ++g) {
-      const std::vector<NodeRun> avoid = avoided_by_spread(placer_.tree(), role, index, placed);
+      const std::vector<NodeRun> avoid =
+          avoided_by_spread(placer_.tree(), role, {index, placed, rules.siblings});
       Next next{&job, index, placed, {}};
       next.options.fit = rules.fit;
       next.options.share_max = rules.share_max;

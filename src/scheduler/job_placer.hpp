@@ -17,6 +17,8 @@ namespace orrery {
 struct JobPlaceRules {
   NodeFit fit = NodeFit::kBest;
   std::uint16_t share_max = kWholeDevice;
+  /// Placed gangs of the job's array that count for the `spread` of its role.
+  std::vector<PlacedGang> siblings = {};
   /// Whether the job may have so many devices of the type in all; empty: any number.
   std::function<bool(FleetTypeId, std::uint32_t)> may_take;
 };
@@ -26,10 +28,16 @@ using GangsOrRefusal = tl::expected<std::vector<PlacedGang>, Refusal>;
 /// The number of gangs of all roles.
 [[nodiscard]] std::uint32_t gangs_of(const JobRequest& job);
 
-/// The places where gangs of role `index` may no longer go, given those placed.
+/// The gangs that count for the `spread` of a role.
+struct SpreadOver {
+  std::uint32_t role = 0;                ///< index
+  std::span<const PlacedGang> placed;    ///< gangs of the job; those of other roles do not count
+  std::span<const PlacedGang> siblings;  ///< gangs of other jobs, which all count
+};
+
+/// The places where further gangs of the role may not go.
 [[nodiscard]] std::vector<NodeRun> avoided_by_spread(const PlaceTree& tree, const RoleRequest& role,
-                                                     std::uint32_t index,
-                                                     std::span<const PlacedGang> placed);
+                                                     const SpreadOver& over);
 
 /// A lower bound of the devices that a gang lacks if `free` of its type are free in all; 0: perhaps
 /// none.
@@ -47,8 +55,8 @@ class JobPlacer {
   [[nodiscard]] GangsOrRefusal place(const FleetView& view, const JobRequest& job,
                                      const JobPlaceRules& rules);
 
-  /// Whether place() would find room. Works like Placer::fits() for a job of one gang, else like
-  /// place().
+  /// Whether place() would find room. Works like Placer::fits() for a job of one gang without
+  /// siblings, else like place().
   [[nodiscard]] bool fits(const FleetView& view, const JobRequest& job, const JobPlaceRules& rules);
 
   /// Whether free devices are enough for each role by itself; nothing else is checked.

@@ -1,6 +1,7 @@
 // Slots for jobs that cannot start yet, and resizes that keep clear of them and of closures.
 #include <algorithm>
 
+#include "scheduler/job_array.hpp"
 #include "scheduler/pass.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
@@ -160,7 +161,7 @@ bool Pass::wins_room_within(Duration drain, const QueuedJob& queued) {
 // Searches the job's own devices and free ones: other victims hold theirs until they have left.
 std::optional<Pass::Found> Pass::smaller_of(const RunningJob& job,
                                             std::span<const PlacedGang> kept) const {
-  if (job.gangs.size() != 1) return std::nullopt;
+  if (job.gangs.size() != 1 || keeps_distance(*job.request)) return std::nullopt;
   const PlacedGang& old = job.gangs.front();
   const RoleRequest& role = job.request->roles[old.role];
   const GangRequest& has = role.options[old.option].gang;

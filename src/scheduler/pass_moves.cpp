@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "scheduler/gang_power.hpp"
+#include "scheduler/job_array.hpp"
 #include "scheduler/pass.hpp"
 #include "scheduler/queue_order.hpp"
 #include "scheduler/run_time.hpp"
@@ -47,6 +48,11 @@ bool elsewhere(const RunningJob& job, const GangRequest& gang) {
 bool same(const PriceWeights& a, const PriceWeights& b) {
   using Figures = std::array<double, sizeof(PriceWeights) / sizeof(double)>;
   return std::bit_cast<Figures>(a) == std::bit_cast<Figures>(b);
+}
+
+/// Whether a place for the job's gang can be chosen without regard to other gangs.
+bool moves_alone(const RunningJob& job) {
+  return job.gangs.size() == 1 && !keeps_distance(*job.request);
 }
 
 bool may_be_moved(const RunningJob& job) {
@@ -94,7 +100,7 @@ void Pass::improve_running() {
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     if (m_.stays(i, s_)) continue;
     const RunningJob& job = s_.running[i];
-    const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
+    const bool may = stopped_[i] == 0 && !job.stopping && moves_alone(job) &&
                      s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
     if (may && improve(i, wanted)) stopped_[i] = 1;
   }
@@ -376,7 +382,7 @@ void Pass::move_jobs() {
   std::uint32_t moves = 0;
   for (std::uint32_t i = 0; i < s_.running.size() && moves < kMovesMax; ++i) {
     const RunningJob& job = s_.running[i];
-    const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
+    const bool may = stopped_[i] == 0 && !job.stopping && moves_alone(job) &&
                      job.gangs.front().allocation.ranks.size() > 1 &&
                      s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
     if (may && move(i)) ++moves;
@@ -458,8 +464,7 @@ void Pass::defragment() {
   std::vector<MovableGang> movable;
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     const RunningJob& job = s_.running[i];
-    const bool may = stopped_[i] == 0 && !job.stopping && job.gangs.size() == 1 &&
-                     may_be_moved(job) &&
+    const bool may = stopped_[i] == 0 && !job.stopping && moves_alone(job) && may_be_moved(job) &&
                      s_.now - job.started >= Duration::from_seconds(policy_.min_run.value());
     if (!may) continue;
     const PlacedGang& gang = job.gangs.front();

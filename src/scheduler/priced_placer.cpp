@@ -315,7 +315,7 @@ PricedOrRefusal PricedPlacer::place(const WaitingJob& job, const PriceContext& c
     const RoleRequest& role = job.request->roles[index];
     for (std::uint32_t g = 0; g < role.gangs; ++g) {
       const std::vector<NodeRun> avoid =
-          avoided_by_spread(placer_.tree(), role, index, priced.gangs);
+          avoided_by_spread(placer_.tree(), role, {index, priced.gangs, rules.siblings});
       here.view = trial_.view();
       auto best =
           place_gang(here, {&job, index, priced.gangs, priced.terms, avoid, role.gangs - g}, rules);

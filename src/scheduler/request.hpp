@@ -58,6 +58,9 @@ struct DataRequest {
   Bytes size;
 };
 
+/// Jobs made from one spec: those of `array`, or the replicas of a service.
+using ArrayId = Id<struct ArrayTag>;
+
 struct JobRequest {
   // The members that a pass reads of every waiting job are adjacent: it reads tens of thousands of
   // jobs.
@@ -77,6 +80,7 @@ struct JobRequest {
   Duration checkpoint_interval = Duration::max();  ///< max: the job writes no checkpoints
   Duration checkpoint_cost;
   Duration restart;  ///< time to restart from a checkpoint, without the lost work
+  ArrayId array;     ///< none: the job is the only one of its spec
 };
 
 }  // namespace orrery

@@ -343,7 +343,7 @@ Status Maker::add(const TraceJob& job, std::uint32_t row, TraceJobs& made) {
     made.jobs.push_back(std::move(played));
     return {};
   }
-  for (Submission& each : jobs_of(*job.spec, played.submission, ArrayId(row))) {
+  for (Submission& each : jobs_of(*job.spec, played.submission, ArrayId(row), classes_)) {
     made.jobs.push_back({std::move(each), played.truth, played.submit, row, played.tenant});
   }
   return {};
@@ -387,7 +387,7 @@ Status order_jobs(const Trace& trace, TraceJobs& made) {
     if (job.row != last) mine.clear();
     last = job.row;
     mine.push_back(JobId(i));
-    if (row.spec->array) submitted[job.submission.request.name] = {JobId(i)};
+    if (job.submission.request.array.valid()) submitted[job.submission.request.name] = {JobId(i)};
   }
   return {};
 }

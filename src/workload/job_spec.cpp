@@ -385,6 +385,10 @@ void check_lists(SpecCheck& check, const JobSpec& job) {
     array.fail("parallel is {}, expected at most count, {}", *job.array->parallel,
                job.array->count);
   }
+  const bool replicas = job.roles.size() > 1 || (!job.roles.empty() && job.roles[0].replicas > 1);
+  if (job.kind == JobKind::kServe && replicas) {
+    array.fail("a service with replicas is an array of them, expected one role with replicas: 1");
+  }
   check.also(array.finish());
 }
 

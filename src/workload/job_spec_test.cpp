@@ -389,6 +389,8 @@ TEST(JobSpec, RefusesLimitsThatCannotHold) {
       {job(kOne, "data: [{site: east, size: 0 B}]\n"), "size is 0 B, expected more than zero"},
       {job(kOne, "array: {count: 2, parallel: 3}\n"), "parallel is 3, expected at most count, 2"},
       {job(kOne, "array: {count: 2, parallel: 0}\n"), "parallel is 0, expected 1 to 1048576"},
+      {job("accelerators: 1, replicas: 2", "array: {count: 2}\n", "Serve"),
+       "a service with replicas is an array of them, expected one role with replicas: 1"},
   });
   EXPECT_EQ(accepted(job(kOne, "priority: -1000\ntime_limit: 1 h\nestimate: 1 h\n")).priority,
             -1000);

@@ -175,10 +175,15 @@ Status ScenarioParts::add_job(const JobSpec& spec, const ScenarioJob& entry, Ins
     return {};
   }
   request->class_id = cluster_->classes().of(*request);
-  PlayedJob& job = jobs_.emplace_back();
-  job.submit = at;
-  job.truth.work = true_work(*request, entry);
-  job.submission = submission_of(spec, *std::move(request));
+  const Duration work = true_work(*request, entry);
+  const Submission each = submission_of(spec, *std::move(request));
+  const ArrayId array = ArrayId::at(jobs_.size());
+  for (Submission& submission : jobs_of(spec, each, array, cluster_->classes())) {
+    PlayedJob& job = jobs_.emplace_back();
+    job.submit = at;
+    job.truth.work = work;
+    job.submission = std::move(submission);
+  }
   return {};
 }
 
