@@ -1,9 +1,16 @@
 // orrery replay
 #include <fmt/format.h>
 
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/record_file.hpp"
 #include "control/core.hpp"
+#include "executor/control_host.hpp"
 #include "executor/live_record.hpp"
 
 namespace orrery {
@@ -26,29 +33,6 @@ tl::unexpected<Error> events_end(const JournalReader<TimedEvent>& written, Insta
   }
   return infeasible(
       fmt::format("at {}: an event was decided that the record does not have", at.text()));
-}
-
-/// The events of an input that the core decided now, against those that were written then; false:
-/// these end.
-Result<bool> compare(std::span<const Event> decided, Instant at,
-                     JournalReader<TimedEvent>& written) {
-  for (const Event& event : decided) {
-    const std::uint64_t before = written.good_bytes();
-    Result<std::optional<TimedEvent>> then = written.next();
-    if (!then) return forward_error(then);
-    if (!*then) return false;
-    Journal now_hash;
-    Journal then_hash;
-    now_hash.append(at, event);
-    then_hash.append((*then)->at, (*then)->what);
-    if (now_hash.history_hash() != then_hash.history_hash()) {
-      return infeasible(
-          fmt::format("at {}, byte {} of events.log: another event was decided than "
-                      "the one on record (kind {} instead of {})",
-                      at.text(), before, event.index(), (*then)->what.index()));
-    }
-  }
-  return true;
 }
 
 struct RecordAt {
@@ -75,46 +59,118 @@ Status check_time(Instant at, Instant last) {
                   at.text(), last.text()));
 }
 
+/// The executor of a replay: what happened outside control stands in the record.
+class RecordedWorld final : public Executor {
+ public:
+  void carry_out(const Action&, const State&, Instant) override {}
+  void deliver(const Report&, Instant) override {}
+  void advance(const State&, Instant) override {}
+  [[nodiscard]] Instant next_due() const override { return Instant::max(); }
+  [[nodiscard]] std::vector<Effect> take() override { return {}; }
+};
+
+/// Hands the inputs of a record to a host, and compares the events that its core decides with those
+/// of the record.
+class RecordPlayer final : private HostOutlet {
+ public:
+  enum class Then : std::uint8_t { kGoesOn, kEnds };
+
+  RecordPlayer(std::unique_ptr<Core> core, JournalReader<TimedEvent>& written)
+      : written_(written),
+        last_(core->state().now()),
+        journal_({.before = written.head().before}),
+        host_({std::move(core), world_, static_cast<HostOutlet&>(*this)}, last_) {}
+
+  /// Ends where the record's events end before those of the input. Errors: the input comes before
+  /// the one handled last, or leads to other events than those of the record.
+  Result<Then> handle(const Input& input) {
+    ++inputs_;
+    if (Status ordered = check_time(input.at, last_); !ordered) return forward_error(ordered);
+    last_ = input.at;
+    host_.handle(input);
+    return std::exchange(compared_, Then::kGoesOn);
+  }
+
+  [[nodiscard]] std::uint64_t inputs() const { return inputs_; }
+  [[nodiscard]] const Journal& journal() const { return journal_; }
+
+ private:
+  void note(const Input&) override {}
+  std::uint64_t append(Instant at, std::span<const Event> events) override {
+    compared_ = compare(events, at);
+    if (compared_ && *compared_ == Then::kGoesOn) {
+      for (const Event& event : events) journal_.append(at, event);
+    }
+    return 0;
+  }
+  void send(const Order&) override {}
+  void run_full_pass(Core&, Instant) override {}
+  void search_plan(const PlanKey&) override {}
+
+  Result<Then> compare(std::span<const Event> decided, Instant at) {
+    for (const Event& event : decided) {
+      const std::uint64_t before = written_.good_bytes();
+      Result<std::optional<TimedEvent>> then = written_.next();
+      if (!then) return forward_error(then);
+      if (!*then) return Then::kEnds;
+      Journal now_hash;
+      Journal then_hash;
+      now_hash.append(at, event);
+      then_hash.append((*then)->at, (*then)->what);
+      if (now_hash.history_hash() != then_hash.history_hash()) {
+        return infeasible(
+            fmt::format("at {}, byte {} of events.log: another event was decided than "
+                        "the one on record (kind {} instead of {})",
+                        at.text(), before, event.index(), (*then)->what.index()));
+      }
+    }
+    return Then::kGoesOn;
+  }
+
+  JournalReader<TimedEvent>& written_;
+  Instant last_;
+  Journal journal_;
+  Result<Then> compared_ = Then::kGoesOn;
+  std::uint64_t inputs_ = 0;
+  RecordedWorld world_;
+  ControlHost host_;
+};
+
 /// A record's journals against a core that has handled nothing.
-Status play(const CommandOptions& options, const RecordAt& record, Core& core) {
+Status play(const CommandOptions& options, const RecordAt& record, std::unique_ptr<Core> core) {
   const std::string& directory = record.directory;
   const Result<std::string> inputs = read_file(directory + "/inputs.log", kJournalBytesMax);
   if (!inputs) return tl::unexpected(inputs.error());
   const Result<std::string> events = read_file(directory + "/events.log", kJournalBytesMax);
   if (!events) return tl::unexpected(events.error());
-  const PlanSource& plans = core.state().setup().plans;
+  const PlanSource& plans = core->state().setup().plans;
   auto input_log = JournalReader<Input>::open(*inputs, {"inputs.log", &plans});
   if (!input_log) return forward_error(input_log);
   if (Status same = check_setup(record, input_log->head().setup); !same) return same;
   auto event_log = JournalReader<TimedEvent>::open(*events, {"events.log", &plans});
   if (!event_log) return forward_error(event_log);
-  Journal journal({.before = event_log->head().before});
-  std::uint64_t count = 0;
-  Instant last = core.state().now();
+  RecordPlayer player(std::move(core), *event_log);
   while (true) {
     Result<std::optional<Input>> input = input_log->next();
     if (!input) return forward_error(input);
     if (!*input) break;
-    ++count;
-    if (Status ordered = check_time((*input)->at, last); !ordered) return ordered;
-    last = (*input)->at;
-    const Outcome& outcome = core.handle(**input);
-    const Result<bool> same = compare(outcome.events, (*input)->at, *event_log);
-    if (!same) return tl::unexpected(same.error());
-    if (!*same && record.end == RecordEnd::kMayBeCut) break;
-    if (!*same) return events_end(*event_log, (*input)->at);
-    for (const Event& event : outcome.events) journal.append((*input)->at, event);
+    const Result<RecordPlayer::Then> then = player.handle(**input);
+    if (!then) return tl::unexpected(then.error());
+    if (*then == RecordPlayer::Then::kGoesOn) continue;
+    if (record.end == RecordEnd::kMayBeCut) break;
+    return events_end(*event_log, (*input)->at);
   }
   const Result<std::optional<TimedEvent>> more = event_log->next();
   if (more && *more) return infeasible("the record has events that no input leads to");
+  const Journal& journal = player.journal();
   if (options.output == OutputFormat::kJson) {
-    print_json({{"inputs", count},
+    print_json({{"inputs", player.inputs()},
                 {"events", journal.records()},
                 {"history_hash", fmt::format("{:016x}", journal.history_hash())},
                 {"equal", true}});
   } else {
-    print_text(fmt::format("{} inputs lead to the same {} events, history {:016x}\n", count,
-                           journal.records(), journal.history_hash()));
+    print_text(fmt::format("{} inputs lead to the same {} events, history {:016x}\n",
+                           player.inputs(), journal.records(), journal.history_hash()));
   }
   return {};
 }
@@ -128,8 +184,7 @@ Status replay_simulation(const CommandOptions& options, const std::string& direc
   const ControlSetup setup = control_setup(in);
   const Result<std::string> digest = recorded_setup(directory);
   if (!digest) return tl::unexpected(digest.error());
-  Core core(setup);
-  return play(options, {directory, RecordEnd::kWhole, *digest}, core);
+  return play(options, {directory, RecordEnd::kWhole, *digest}, std::make_unique<Core>(setup));
 }
 
 Status replay_controller(const CommandOptions& options, const std::string& directory) {
@@ -139,10 +194,9 @@ Status replay_controller(const CommandOptions& options, const std::string& direc
   if (!calibration) return tl::unexpected(calibration.error());
   const Result<ModelCatalog> models = load_models(options);
   if (!models) return tl::unexpected(models.error());
-  const Result<RecordedBegin> begin =
-      open_live_record(directory, {*catalog, *calibration, *models});
+  Result<RecordedBegin> begin = open_live_record(directory, {*catalog, *calibration, *models});
   if (!begin) return tl::unexpected(begin.error());
-  return play(options, {directory, RecordEnd::kMayBeCut}, *begin->core);
+  return play(options, {directory, RecordEnd::kMayBeCut}, std::move(begin->core));
 }
 
 Status run_replay(const CommandOptions& given, const std::string& directory) {

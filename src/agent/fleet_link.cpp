@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/launch_plan.hpp"
 #include "base/assert.hpp"
+#include "control/state.hpp"
 
 namespace orrery {
 namespace {
@@ -75,6 +77,20 @@ void FleetLink::restore_leaving(LinkedAttempt& attempt, NodeId node, Instant now
 }
 
 // --- Actions ------------------------------------------------------------------------------------
+
+void FleetLink::carry_out(const Action& action, const State& state, Instant now) {
+  if (const auto* start = std::get_if<StartRanks>(&action)) {
+    const Job& job = state.job(start->job);
+    if (!holds_devices(job.phase) || job.attempt != start->attempt) return;
+    this->start(*start, launch_plan(state, start->job), now);
+  } else if (const auto* stop = std::get_if<StopRanks>(&action)) {
+    this->stop(*stop, now);
+  } else if (const auto* clock = std::get_if<ApplyClock>(&action)) {
+    apply(*clock, now);
+  } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
+    this->repair(*repair, now);
+  }
+}
 
 void FleetLink::start(const StartRanks& action, const LaunchPlan& plan, Instant now) {
   const AttemptId id{action.job, action.attempt};
@@ -280,7 +296,7 @@ void FleetLink::send_mending(NodeId id, Instant now) {
 
 // --- Sessions -----------------------------------------------------------------------------------
 
-void FleetLink::on_report(const Report& report, Instant now) {
+void FleetLink::deliver(const Report& report, Instant now) {
   ORRERY_ASSERT(report.from.node.value() < contacts_.size(), "a report is of a node of the fleet");
   std::visit([&](const auto& what) { hear(report, what, now); }, report.what);
 }
@@ -445,6 +461,6 @@ Instant FleetLink::next_due() const {
   return std::min(watch_.next_due(), lease);
 }
 
-std::vector<LinkEffect> FleetLink::take() { return std::exchange(effects_, {}); }
+std::vector<Effect> FleetLink::take() { return std::exchange(effects_, {}); }
 
 }  // namespace orrery

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/executor.hpp"
 #include "agent/heartbeat_watch.hpp"
 #include "agent/linked_attempt.hpp"
 #include "control/action.hpp"
@@ -44,29 +45,26 @@ struct KnownAttempt {
   std::vector<NodeId> leaving;
 };
 
-/// InputKind: for control. Order: for the agent of order.to.node.
-using LinkEffect = std::variant<InputKind, Order>;
-
-class FleetLink {
+class FleetLink final : public Executor {
  public:
   /// Precondition: no controller of an earlier term sends anything after `now`; binding leases
   /// depend on it.
   FleetLink(const LinkSetup& setup, std::span<const KnownAttempt> known, Instant now);
 
-  // --- control's actions; each is sent to its nodes as soon as they can be reached
-
+  /// Sends an action to its nodes as soon as they can be reached.
+  void carry_out(const Action& action, const State& state, Instant now) override;
   /// Starts a new attempt, or a new epoch of one: nodes that left the plan end their ranks.
   void start(const StartRanks& action, const LaunchPlan& plan, Instant now);
   void stop(const StopRanks& action, Instant now);
   void apply(const ApplyClock& action, Instant now);
   void repair(const RepairNode& action, Instant now);
 
-  /// Handles a report of an agent. Precondition: its node is one of the fleet's.
-  void on_report(const Report& report, Instant now);
+  void deliver(const Report& report, Instant now) override;
   void advance(Instant now);
+  void advance(const State&, Instant now) override { advance(now); }
 
-  /// When advance() must be called; see HeartbeatWatch for the effect of a late call.
-  [[nodiscard]] Instant next_due() const;
+  /// See HeartbeatWatch for the effect of a late call of advance().
+  [[nodiscard]] Instant next_due() const override;
   /// A newer controller's term, as reported by an agent; 0: none. This controller must step down.
   [[nodiscard]] std::uint64_t superseded_by() const { return superseded_by_; }
   /// The number of attempts that still have open orders or reports.
@@ -75,8 +73,7 @@ class FleetLink {
   [[nodiscard]] const Signals& signals(NodeId node) const {
     return contacts_[node.value()].signals;
   }
-  /// Returns the effects in order; each effect is returned once.
-  [[nodiscard]] std::vector<LinkEffect> take();
+  [[nodiscard]] std::vector<Effect> take() override;
 
  private:
   /// The state of a node's agent.
@@ -152,7 +149,7 @@ class FleetLink {
   Attempts attempts_;
   /// When a lost node's binding leases must be checked.
   std::priority_queue<Check, std::vector<Check>, std::greater<>> lease_checks_;
-  std::vector<LinkEffect> effects_;
+  std::vector<Effect> effects_;
 };
 
 }  // namespace orrery

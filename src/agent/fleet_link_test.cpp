@@ -34,7 +34,7 @@ class FleetLinkTest : public testing::Test {
     return found;
   }
   void collect() {
-    for (LinkEffect& effect : link_.take()) {
+    for (Effect& effect : link_.take()) {
       if (auto* order = std::get_if<Order>(&effect)) {
         newest_ = order->stamp;
         orders_.push_back(std::move(*order));
@@ -45,12 +45,12 @@ class FleetLinkTest : public testing::Test {
   }
 
   void beat(std::uint32_t node) {
-    link_.on_report({agent(node), 0, Heartbeat{++beats_, now_, {}}}, now_);
+    link_.deliver({agent(node), 0, Heartbeat{++beats_, now_, {}}}, now_);
     collect();
   }
   void meet(std::uint32_t node) {
     beat(node);
-    link_.on_report({agent(node), 0, Hello{newest_, now_, {}}}, now_);
+    link_.deliver({agent(node), 0, Hello{newest_, now_, {}}}, now_);
     collect();
   }
   void pass(Duration span) {
@@ -68,7 +68,7 @@ class FleetLinkTest : public testing::Test {
   void say(std::uint32_t node, AttemptReport state) {
     state.token.id = kId;
     state.applied = newest_;
-    link_.on_report({agent(node), ++numbers_, std::move(state)}, now_);
+    link_.deliver({agent(node), ++numbers_, std::move(state)}, now_);
     collect();
   }
 
@@ -93,7 +93,7 @@ TEST_F(FleetLinkTest, ALateDoubleOfAnAnswerIsNotAnAnswer) {
   meet(0);
   (void)inputs<NodeJoined>();
   const AgentIdentity dead{NodeId(0), 9, 1};
-  link_.on_report({dead, 0, Hello{newest_, now_, {}}}, now_);
+  link_.deliver({dead, 0, Hello{newest_, now_, {}}}, now_);
   EXPECT_TRUE(inputs<NodeJoined>().empty());
 }
 
@@ -102,9 +102,9 @@ TEST_F(FleetLinkTest, AnAnswerToAnEarlierControllerIsNotAnAnswer) {
   const Hello late{newest_, now_, {}};
   link_ = FleetLink({.cluster = 7, .term = 2, .boots = {1, 1}}, {}, now_);
   beat(0);
-  link_.on_report({agent(0), 0, late}, now_);
+  link_.deliver({agent(0), 0, late}, now_);
   EXPECT_TRUE(inputs<NodeJoined>().empty());
-  link_.on_report({agent(0), 0, Hello{newest_, now_, {}}}, now_);
+  link_.deliver({agent(0), 0, Hello{newest_, now_, {}}}, now_);
   EXPECT_EQ(inputs<NodeJoined>().size(), 1);
 }
 
@@ -204,8 +204,8 @@ TEST_F(FleetLinkTest, KillsWhatControlKnowsNothingOf) {
 TEST_F(FleetLinkTest, AFaultIsTakenInOnceHoweverOftenItIsReported) {
   meet(0);
   const HealthFault fault{.layer = FaultLayer::kAccelerator, .evidence = "xid 79"};
-  link_.on_report({agent(0), 5, fault}, now_);
-  link_.on_report({agent(0), 5, fault}, now_);
+  link_.deliver({agent(0), 5, fault}, now_);
+  link_.deliver({agent(0), 5, fault}, now_);
   EXPECT_EQ(inputs<NodeFault>().size(), 1);
   EXPECT_EQ(orders<Acknowledge>().size(), 2);
 }
@@ -216,13 +216,13 @@ TEST_F(FleetLinkTest, RepairsAreOrderedUntilTheyAreReported) {
   pass(Duration::minutes(1));
   beat(0);
   EXPECT_EQ(orders<MendNode>().size(), 2);
-  link_.on_report({agent(0), 5, Mended{}}, now_);
-  link_.on_report({agent(0), 5, Mended{}}, now_);
+  link_.deliver({agent(0), 5, Mended{}}, now_);
+  link_.deliver({agent(0), 5, Mended{}}, now_);
   EXPECT_EQ(inputs<NodeRepaired>().size(), 1);
 }
 
 TEST_F(FleetLinkTest, StepsDownWhenAnAgentHasSeenANewerController) {
-  link_.on_report({agent(0), 0, Refused{{1, 1}, RefusalReason::kOlderTerm, 4}}, now_);
+  link_.deliver({agent(0), 0, Refused{{1, 1}, RefusalReason::kOlderTerm, 4}}, now_);
   EXPECT_EQ(link_.superseded_by(), 4);
 }
 
@@ -310,7 +310,7 @@ TEST_F(FleetLinkTest, ALaterTermHearsWhenAnEarlierEpochHasLeft) {
   beat(0);
   AttemptReport state{.token = {kId, 2}, .stage = RankStage::kRunning, .up_epoch = 2};
   state.shed_epoch = 1;
-  link_.on_report({agent(0), 0, Hello{newest_, now_, {{5, state}}}}, now_);
+  link_.deliver({agent(0), 0, Hello{newest_, now_, {{5, state}}}}, now_);
   EXPECT_TRUE(inputs<RanksGone>().empty());
   state.shed_epoch = 2;
   numbers_ = 5;
@@ -327,7 +327,7 @@ TEST_F(FleetLinkTest, ALaterTermSetsAClockThatWasNeverOrdered) {
   beat(0);
   AttemptReport state{.token = {kId, 0}, .stage = RankStage::kRunning, .up_epoch = 0};
   state.clocks = {1};
-  link_.on_report({agent(0), 0, Hello{newest_, now_, {{5, state}}}}, now_);
+  link_.deliver({agent(0), 0, Hello{newest_, now_, {{5, state}}}}, now_);
   EXPECT_EQ(orders<LaunchRanks>().at(0).shares.at(0).clock, 0.7);
 }
 
@@ -337,14 +337,14 @@ TEST_F(FleetLinkTest, AReportFromBeforeTheNewestLaunchIsNoProofThatItIsGone) {
   link_ = FleetLink({.cluster = 7, .term = 3, .boots = {1, 1}}, known, now_);
   beat(0);
   const AttemptReport runs{.token = {kId, 0}, .stage = RankStage::kRunning, .applied = {2, 5}};
-  link_.on_report({agent(0), 0, Hello{newest_, now_, {{5, runs}}}}, now_);
+  link_.deliver({agent(0), 0, Hello{newest_, now_, {{5, runs}}}}, now_);
   AttemptReport gone = runs;
   gone.stage = RankStage::kGone;
   gone.applied = {1, 9};
-  link_.on_report({agent(0), 2, gone}, now_);
+  link_.deliver({agent(0), 2, gone}, now_);
   EXPECT_TRUE(inputs<RanksGone>().empty());
   gone.applied = {2, 5};
-  link_.on_report({agent(0), 6, gone}, now_);
+  link_.deliver({agent(0), 6, gone}, now_);
   EXPECT_EQ(inputs<RanksGone>().size(), 1);
 }
 

@@ -82,4 +82,16 @@ std::vector<KnownAttempt> known_attempts(const State& state) {
   return all;
 }
 
+FleetLink link_of(const State& state, LinkSetup setup, Instant now) {
+  const std::size_t nodes = state.setup().topology->node_count();
+  setup.boots.reserve(nodes);
+  for (std::size_t at = 0; at < nodes; ++at) setup.boots.push_back(state.node(NodeId::at(at)).boot);
+  FleetLink link(setup, known_attempts(state), now);
+  for (std::size_t at = 0; at < nodes; ++at) {
+    if (state.node(NodeId::at(at)).health != NodeHealth::kRepairing) continue;
+    link.repair({NodeId::at(at), FaultLayer::kHost}, now);
+  }
+  return link;
+}
+
 }  // namespace orrery

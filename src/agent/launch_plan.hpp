@@ -19,4 +19,9 @@ class State;
 /// left ghosts. O(devices in use).
 [[nodiscard]] std::vector<KnownAttempt> known_attempts(const State& state);
 
+/// Returns the link of a controller that begins its term with `state`: setup.boots is filled in,
+/// and repairs that are under way are ordered again. Precondition: as for the constructor of
+/// FleetLink.
+[[nodiscard]] FleetLink link_of(const State& state, LinkSetup setup, Instant now);
+
 }  // namespace orrery

@@ -274,7 +274,7 @@ class World {
 
   void deliver(const Report& report) {
     if (!link_) return;
-    link_->on_report(report, now_);
+    link_->deliver(report, now_);
     drain_link();
   }
 
@@ -408,9 +408,9 @@ class World {
 
   void drain_link() {
     while (link_) {
-      const std::vector<LinkEffect> effects = link_->take();
+      const std::vector<Effect> effects = link_->take();
       if (effects.empty()) return;
-      for (const LinkEffect& effect : effects) {
+      for (const Effect& effect : effects) {
         if (rng_.uniform() < rules_.crash) return kill_controller();
         if (const auto* order = std::get_if<Order>(&effect)) {
           if (!node(order->to.node).cut) transmit([this, sent = *order] { deliver(sent); });

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/launch_plan.hpp"
-
 namespace orrery {
 namespace {
 
@@ -13,19 +11,11 @@ constexpr const char* kHalted = "the controller is halted: a part of its log is 
 
 }  // namespace
 
-ControlHost::ControlHost(std::unique_ptr<Core> core, const Setup& setup, HostOutlet& outlet,
-                         Instant now)
-    : outlet_(outlet), core_(std::move(core)), lost_jobs_(setup.lost_jobs) {
-  const std::size_t nodes = state().setup().topology->node_count();
-  LinkSetup link{.cluster = setup.cluster, .term = setup.term, .heartbeats = setup.heartbeats};
-  link.boots.reserve(nodes);
-  for (std::size_t at = 0; at < nodes; ++at)
-    link.boots.push_back(state().node(NodeId::at(at)).boot);
-  link_.emplace(link, known_attempts(state()), now);
-  for (std::size_t at = 0; at < nodes; ++at) {
-    if (state().node(NodeId::at(at)).health != NodeHealth::kRepairing) continue;
-    link_->repair({NodeId::at(at), FaultLayer::kHost}, now);
-  }
+ControlHost::ControlHost(Parts parts, Instant now)
+    : outlet_(parts.outlet),
+      executor_(parts.executor),
+      core_(std::move(parts.core)),
+      lost_jobs_(parts.lost_jobs) {
   drain(now);
 }
 
@@ -78,18 +68,18 @@ void ControlHost::deliver(const Report& report, Instant now) {
     }
   }
   if (!halted_by_.empty()) return;
-  link_->on_report(report, now);
+  executor_.deliver(report, now);
   drain(now);
   release();
 }
 
 Instant ControlHost::next_due() const {
-  return halted_by_.empty() ? std::min(link_->next_due(), core_->wake()) : Instant::max();
+  return halted_by_.empty() ? std::min(executor_.next_due(), core_->wake()) : Instant::max();
 }
 
 void ControlHost::advance(Instant now) {
-  if (link_->next_due() > now) return handle({now, Tick{}, {}});
-  link_->advance(now);
+  if (executor_.next_due() > now) return handle({now, Tick{}, {}});
+  executor_.advance(state(), now);
   drain(now);
   release();
 }
@@ -110,29 +100,21 @@ void ControlHost::decide(const Input& input, Answered answered) {
 }
 
 void ControlHost::carry_out(const Action& action, Instant now) {
-  if (const auto* start = std::get_if<StartRanks>(&action)) {
-    const Job& job = state().job(start->job);
-    if (!holds_devices(job.phase) || job.attempt != start->attempt) return;
-    link_->start(*start, launch_plan(state(), start->job), now);
-  } else if (const auto* stop = std::get_if<StopRanks>(&action)) {
-    link_->stop(*stop, now);
-  } else if (const auto* clock = std::get_if<ApplyClock>(&action)) {
-    link_->apply(*clock, now);
-  } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
-    link_->repair(*repair, now);
-  } else if (std::holds_alternative<RunFullPass>(action)) {
-    outlet_.pass_beside(core_->hold(now));
+  if (std::holds_alternative<RunFullPass>(action)) {
+    outlet_.run_full_pass(*core_, now);
   } else if (const auto* search = std::get_if<SearchPlan>(&action)) {
     outlet_.search_plan(search->key);
+  } else {
+    executor_.carry_out(action, state(), now);
   }
 }
 
 /// Handles effects in order, so that an acknowledgement leaves only after its report is durable.
 void ControlHost::drain(Instant now) {
   for (;;) {
-    std::vector<LinkEffect> effects = link_->take();
+    std::vector<Effect> effects = executor_.take();
     if (effects.empty()) return;
-    for (LinkEffect& effect : effects) {
+    for (Effect& effect : effects) {
       if (auto* order = std::get_if<Order>(&effect)) {
         waiting_.push_back({newest_, std::move(*order)});
       } else {

@@ -1,15 +1,16 @@
 // executor/control_host.hpp - runs the control core: inputs one at a time, events to the log, and
 // orders and answers only after the events they depend on are durable.
 //
-// Built by the daemon and by the simulation of the protocol, around a core with its history
-// restored, for one term of a controller; they differ only in clock, log and network. The loop goes
-// on while the log is written: state and link are ahead of what is durable, and nothing leaves.
+// Built by the daemon, by the twin and what-if (twin/simulation.hpp), by the simulation of the
+// protocol and by replays, around a core with its history restored; they differ in clock, log,
+// network and executor. The loop goes on while the log is written: state and executor are ahead of
+// what is durable, and nothing leaves.
 // Time is the controller's own and never goes back. One thread; the outlet must not call the host
 // from inside its calls, except through the answers that the host hands out.
 // A halted host changes nothing and sends nothing new; ranks run on, as without a controller.
 // Invariant: orders and answers leave in the order in which they were made, none before durable()
 // has named the number of the events before it; passes and searches beside the host, which send
-// nothing outside, begin at once. Cost: that of core and link.
+// nothing outside, begin at once. Cost: that of core and executor.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,8 @@
 #include <string>
 #include <variant>
 
-#include "agent/fleet_link.hpp"
+#include "agent/executor.hpp"
 #include "control/core.hpp"
-#include "control/held_situation.hpp"
 
 namespace orrery {
 
@@ -38,9 +38,9 @@ class HostOutlet {
   virtual std::uint64_t append(Instant at, std::span<const Event> events) = 0;
   /// Sends an order to the agent of order.to.node; it may be lost.
   virtual void send(const Order& order) = 0;
-  /// Starts a full pass. The result of full_pass(held) is to be handled as an input at any later
-  /// time, or never.
-  virtual void pass_beside(std::unique_ptr<const HeldSituation> held) = 0;
+  /// Starts a full pass on the core's state at `now`. Its Proposal is to be handled as an input at
+  /// any later time, or never.
+  virtual void run_full_pass(Core& core, Instant now) = 0;
   /// Starts the search of a missing plan; the result comes back as PlanReady.
   virtual void search_plan(const PlanKey& key) = 0;
 };
@@ -61,18 +61,17 @@ class ControlHost {
     kAsk,  ///< the host halts: it decides nothing, ends nothing and waits for an operator
     kEnd   ///< the ranks are ended
   };
-  struct Setup {
-    std::uint64_t cluster = 0;
-    std::uint64_t term = 1;  ///< higher than that of any earlier controller
-    HeartbeatRule heartbeats;
+  struct Parts {
+    std::unique_ptr<Core> core;  ///< with its history restored, and resumed
+    Executor& executor;          ///< for this state of the core
+    HostOutlet& outlet;
     LostJobs lost_jobs = LostJobs::kEnd;
   };
   /// Called when the answer is durable.
   using Answered = std::function<void(const Answer&)>;
 
-  /// `core` has its history restored and was resumed. Actions that may not have been carried out
-  /// are sent again. Precondition: no controller of an earlier term sends anything after `now`.
-  ControlHost(std::unique_ptr<Core> core, const Setup& setup, HostOutlet& outlet, Instant now);
+  /// Executor and outlet outlive the host.
+  ControlHost(Parts parts, Instant now);
   ControlHost(const ControlHost&) = delete;
   ControlHost& operator=(const ControlHost&) = delete;
 
@@ -89,7 +88,6 @@ class ControlHost {
 
   [[nodiscard]] const Core& core() const { return *core_; }
   [[nodiscard]] const State& state() const { return core_->state(); }
-  [[nodiscard]] const FleetLink& link() const { return *link_; }
   /// Returns the ranks in `report` whose attempts are not in the log.
   [[nodiscard]] std::vector<UnknownRanks> unknown_in(const Report& report) const;
   /// The reported ranks because of which the host is halted; empty: it is not halted.
@@ -110,8 +108,8 @@ class ControlHost {
   void release();
 
   HostOutlet& outlet_;
+  Executor& executor_;
   std::unique_ptr<Core> core_;
-  std::optional<FleetLink> link_;
   LostJobs lost_jobs_;
   std::vector<UnknownRanks> halted_by_;
   std::deque<Waiting> waiting_;

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "agent/launch_plan.hpp"
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/little_endian.hpp"
+#include "control/held_situation.hpp"
 #include "control/snapshot.hpp"
 
 namespace orrery {
@@ -159,14 +161,13 @@ Status Controller::recover(StoreTexts texts) {
   bytes_since_snapshot_ = history.read.bytes;
   begin_commits(history);
   HostOutlet& outlet = *this;
+  const LinkSetup link{
+      .cluster = cluster_,
+      .term = static_cast<std::uint64_t>(term_),
+      .heartbeats = {.grace = Duration::from_seconds(options_.settings.node_grace.value())}};
+  link_.emplace(link_of(recovered->core->state(), link, now()));
   host_ = std::make_unique<ControlHost>(
-      std::move(recovered->core),
-      ControlHost::Setup{
-          .cluster = cluster_,
-          .term = static_cast<std::uint64_t>(term_),
-          .heartbeats = {.grace = Duration::from_seconds(options_.settings.node_grace.value())},
-          .lost_jobs = options_.lost_jobs},
-      outlet, now());
+      ControlHost::Parts{std::move(recovered->core), *link_, outlet, options_.lost_jobs}, now());
   decisions_ = std::make_unique<DecisionLog>(env_, log_, state());
   events_ = std::make_unique<EventHistory>(env_, options_.directory + "/store");
   flush();
@@ -266,7 +267,7 @@ void Controller::act_when_due() {
   if (core().passes().incremental != passes) {
     counts_.pass.observe(env_.clock.now_monotonic() - began);
   }
-  if (const std::uint64_t term = host_->link().superseded_by(); term != 0) {
+  if (const std::uint64_t term = link_->superseded_by(); term != 0) {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
   snapshot_if_due();
@@ -536,8 +537,8 @@ void Controller::submit(const JobText& text, const std::string& request_id,
 
 // --- What the host wants ------------------------------------------------------------------------
 
-void Controller::pass_beside(std::unique_ptr<const HeldSituation> held) {
-  beside_.run([this, held = std::shared_ptr<const HeldSituation>(std::move(held))] {
+void Controller::run_full_pass(Core& core, Instant now) {
+  beside_.run([this, held = std::shared_ptr<const HeldSituation>(core.hold(now))] {
     const Instant began = env_.clock.now_monotonic();
     Proposal proposal = full_pass(*held, *passes_);
     const Duration took = env_.clock.now_monotonic() - began;

@@ -17,9 +17,11 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/fleet_link.hpp"
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "executor/agent_book.hpp"
@@ -102,7 +104,7 @@ class Controller final : private HostOutlet {
 
   [[nodiscard]] const State& state() const { return host_->state(); }
   [[nodiscard]] const Core& core() const { return host_->core(); }
-  [[nodiscard]] const FleetLink& link() const { return host_->link(); }
+  [[nodiscard]] const FleetLink& link() const { return *link_; }
   [[nodiscard]] const AgentBook& agents() const { return *agents_; }
   [[nodiscard]] AgentKeys& agent_keys() { return *agent_keys_; }
   static constexpr std::size_t kFileChangesMax = 20;
@@ -200,7 +202,7 @@ class Controller final : private HostOutlet {
   void note(const Input& input) override;
   std::uint64_t append(Instant at, std::span<const Event> events) override;
   void send(const Order& order) override;
-  void pass_beside(std::unique_ptr<const HeldSituation> held) override;
+  void run_full_pass(Core& core, Instant now) override;
   void search_plan(const PlanKey& key) override;
 
   [[nodiscard]] Status begin();
@@ -266,6 +268,7 @@ class Controller final : private HostOutlet {
   std::vector<JobId> archiving_;  ///< jobs on their way to the disk
   std::unique_ptr<HistoryWriter> writer_;
   std::unique_ptr<LiveRecord> record_;  ///< none: no recording
+  std::optional<FleetLink> link_;
   std::unique_ptr<ControlHost> host_;
   std::unique_ptr<DecisionLog> decisions_;
   std::unique_ptr<EventHistory> events_;

@@ -198,12 +198,14 @@ void ProtocolWorld::start_controller() {
   ++controllers_;
   appended_ = 0;
   note(fmt::format("controller {} starts with {} events", controllers_, events->size()));
-  const ControlHost::Setup setup{.cluster = kCluster,
-                                 .term = controllers_,
-                                 .heartbeats = {.interval = rules_.beat, .grace = rules_.beat * 6}};
+  const LinkSetup link{.cluster = kCluster,
+                       .term = controllers_,
+                       .heartbeats = {.interval = rules_.beat, .grace = rules_.beat * 6}};
+  link_.emplace(link_of(core->state(), link, time_.now()));
   HostOutlet& outlet = *this;
   passes_.emplace(*setup_.tree);
-  controller_ = std::make_unique<ControlHost>(std::move(core), setup, outlet, time_.now());
+  controller_ = std::make_unique<ControlHost>(ControlHost::Parts{std::move(core), *link_, outlet},
+                                              time_.now());
   check_jobs();
   die_if_doomed();
 }
@@ -278,7 +280,8 @@ void ProtocolWorld::send(const Order& order) {
   transmit([this, sent = order] { nodes_.deliver(sent); });
 }
 
-void ProtocolWorld::pass_beside(std::unique_ptr<const HeldSituation> held) {
+void ProtocolWorld::run_full_pass(Core& core, Instant now) {
+  const auto held = core.hold(now);
   time_.after(kFullPass, [this, proposal = full_pass(*held, *passes_), by = controllers_] {
     if (by == controllers_) handle({time_.now(), proposal, {}});
   });

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/launch_plan.hpp"
 #include "executor/control_host.hpp"
 #include "twin/durable_log.hpp"
 #include "twin/protocol_nodes.hpp"
@@ -146,7 +147,7 @@ class ProtocolWorld final : private HostOutlet {
   void note(const Input& input) override;
   std::uint64_t append(Instant at, std::span<const Event> events) override;
   void send(const Order& order) override;
-  void pass_beside(std::unique_ptr<const HeldSituation> held) override;
+  void run_full_pass(Core& core, Instant now) override;
   void search_plan(const PlanKey&) override {}
   void handle(const Input& input, ControlHost::Answered answered = {});
   void deliver(const Report& report);
@@ -179,6 +180,7 @@ class ProtocolWorld final : private HostOutlet {
   VirtualTime time_;
   std::vector<bool> cut_;
   DurableLog log_;
+  std::optional<FleetLink> link_;
   std::unique_ptr<ControlHost> controller_;
   std::optional<Scheduler> passes_;         ///< full passes, beside the controller
   std::optional<TenantAccounts> accounts_;  ///< set if the policy holds quotas

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/assert.hpp"
+
 namespace orrery {
 namespace {
 
@@ -53,19 +55,27 @@ Simulation::Simulation(const Parts& parts)
       rules_(parts.world.rules),
       jobs_(parts.jobs),
       hooks_(parts.hooks),
-      core_(parts.setup),
       world_(*parts.setup.topology, parts.world),
       full_scheduler_(*parts.setup.tree),
       commands_(parts.commands),
       measure_(parts.measure),
       now_(parts.setup.begin),
-      bills_(parts.hooks.billed) {}
+      bills_(parts.hooks.billed) {
+  begin(std::make_unique<Core>(parts.setup));
+}
+
+void Simulation::begin(std::unique_ptr<Core> core) {
+  HostOutlet& outlet = *this;
+  host_.emplace(ControlHost::Parts{std::move(core), world_, outlet}, now_);
+}
 
 Status Simulation::go_on_from(std::string_view snapshot, Instant now,
                               const JobKnowledge& knowledge) {
-  if (Status restored = core_.restore(snapshot); !restored) return restored;
-  core_.resume();
-  now_ = std::max(now, state().now());
+  auto core = std::make_unique<Core>(setup_);
+  if (Status restored = core->restore(snapshot); !restored) return restored;
+  core->resume();
+  now_ = std::max(now, core->state().now());
+  begin(std::move(core));
   first_job_ = state().jobs();
   for (std::size_t i = 0; i < first_job_; ++i) {
     const JobId id = JobId::at(i);
@@ -87,16 +97,16 @@ bool Simulation::done() const {
 bool Simulation::stuck() const {
   constexpr int kPassesInVain = 3;
   return next_job_ == jobs_.size() && next_command_ == commands_.size() && world_.quiet() &&
-         state().running().empty() && core_.wake() != Instant::max() && !core_.waits_by_choice() &&
-         idle_ticks_ > kPassesInVain;
+         state().running().empty() && core().wake() != Instant::max() &&
+         !core().waits_by_choice() && idle_ticks_ > kPassesInVain;
 }
 
 Instant Simulation::next() const {
   Instant at = next_job_ < jobs_.size() ? jobs_[next_job_].submit : Instant::max();
-  if (!world_.empty()) at = std::min(at, world_.next());
+  at = std::min(at, world_.next_due());
   if (next_command_ < commands_.size()) at = std::min(at, commands_[next_command_].at);
   const bool between_rounds = !rules_.round || !world_.in_round();
-  if (between_rounds) at = std::min(at, core_.wake());
+  if (between_rounds) at = std::min(at, core().wake());
   return at == Instant::max() ? at : std::max(at, now_);
 }
 
@@ -152,45 +162,50 @@ std::vector<UseHours> Simulation::use_hours() const {
 // First the events of the world, then submissions and commands; then control looks at what changed.
 // Its actions may have effects at this very instant, which is then not over.
 void Simulation::step_at(Instant now) {
-  while (!world_.empty() && world_.next() <= now) {
-    const std::optional<Input> seen = world_.step(state());
-    if (seen) deliver(*seen);
-  }
+  while (world_.next_due() <= now) host_->advance(now);
   while (next_command_ < commands_.size() && commands_[next_command_].at <= now) {
-    deliver(commands_[next_command_++]);
+    host_->handle(commands_[next_command_++]);
   }
   while (next_job_ < jobs_.size() && jobs_[next_job_].submit <= now) submit_next();
   const bool between_rounds = !rules_.round || !world_.in_round();
-  if (between_rounds && core_.wake() <= now) {
+  if (between_rounds && core().wake() <= now) {
     const std::uint64_t before = events_;
-    deliver({now, Tick{}, {}});
+    host_->handle({now, Tick{}, {}});
     idle_ticks_ = events_ - before <= 1 ? idle_ticks_ + 1 : 0;
   }
-  if (rules_.round && (world_.empty() || world_.next() > now)) world_.begin_round(state(), now);
+  if (rules_.round && world_.next_due() > now) world_.begin_round(state(), now);
 }
 
 void Simulation::submit_next() {
   const PlayedJob& job = jobs_[next_job_++];
   world_.add(job.truth);
-  deliver({now_, SubmitJob{job.submission}, {}});
+  host_->handle({now_, SubmitJob{job.submission}, {}});
 }
 
-void Simulation::deliver(const Input& input) {
+// --- What the host wants ------------------------------------------------------------------------
+
+void Simulation::note(const Input& input) {
   ++inputs_;
   if (hooks_.input) hooks_.input(input);
-  const Outcome& outcome = core_.handle(input);
-  events_ += outcome.events.size();
-  if (setup_.costs != nullptr) bills_.note(input.at, outcome.events, state());
-  watch_.look(core_, outcome.events, input.at);
-  if (hooks_.events) hooks_.events(input.at, outcome.events);
-  for (const Action& action : outcome.actions) {
-    if (std::holds_alternative<RunFullPass>(action)) {
-      world_.propose(full_pass(state(), full_scheduler_, input.at), input.at);
-    } else {
-      world_.carry_out(action, state(), input.at);
-    }
-  }
 }
+
+std::uint64_t Simulation::append(Instant at, std::span<const Event> events) {
+  events_ += events.size();
+  if (setup_.costs != nullptr) bills_.note(at, events, state());
+  watch_.look(core(), events, at);
+  if (hooks_.events) hooks_.events(at, events);
+  return 0;  // durable from the beginning
+}
+
+void Simulation::send(const Order& /*order*/) {
+  ORRERY_ASSERT(false, "the twin's world has no agents");
+}
+
+void Simulation::run_full_pass(Core& core, Instant now) {
+  world_.propose(full_pass(core.state(), full_scheduler_, now), now);
+}
+
+void Simulation::search_plan(const PlanKey& key) { world_.search(key, now_); }
 
 Simulation::Settled Simulation::settled() const {
   Settled settled{state().ledger(), {}};
@@ -301,7 +316,7 @@ SimulationSummary Simulation::summary() const {
   s.recoveries = world_.recoveries();
   s.inputs = inputs_;
   s.events = events_;
-  s.passes = core_.passes();
+  s.passes = core().passes();
   return s;
 }
 

@@ -1,20 +1,23 @@
 // twin/simulation.hpp - runs jobs through the same core that runs real clusters, in virtual time.
 //
-// The loop asks the world for the next event, hands it to the core, and lets the world carry out
-// the core's actions. It keeps no state of jobs of its own: results are read from control's. One
-// thread. Cost: O(events), and the passes.
+// ControlHost runs the core as in a controller; its executor is the twin's world, its log keeps
+// nothing and counts each event as durable at once. The loop lets the next event of the world, a
+// submission or a command happen, and time pass until then. It keeps no state of jobs of its own:
+// results are read from control's. One thread. Cost: O(events), and the passes.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "control/core.hpp"
+#include "executor/control_host.hpp"
 #include "twin/bill_check.hpp"
 #include "twin/fleet_bill.hpp"
 #include "twin/job_watch.hpp"
@@ -107,7 +110,7 @@ struct SimulationSummary {
   Core::PassCounts passes;
 };
 
-class Simulation {
+class Simulation final : private HostOutlet {
  public:
   struct Parts {
     const ControlSetup& setup;
@@ -119,6 +122,8 @@ class Simulation {
   };
 
   explicit Simulation(const Parts& parts);
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
 
   /// What is known of a job from a history.
   struct KnownJob {
@@ -136,8 +141,8 @@ class Simulation {
   void run(Instant until = Instant::max());
 
   [[nodiscard]] const World& world() const { return world_; }
-  [[nodiscard]] const Core& core() const { return core_; }
-  [[nodiscard]] const State& state() const { return core_.state(); }
+  [[nodiscard]] const Core& core() const { return host_->core(); }
+  [[nodiscard]] const State& state() const { return host_->state(); }
   [[nodiscard]] Instant now() const { return now_; }
 
   /// The ledger and the added usage of the jobs that hold devices, as if each reported its progress
@@ -159,7 +164,12 @@ class Simulation {
   /// Whether the waiting jobs will wait for ever: nothing runs, arrives or is under repair.
   [[nodiscard]] bool stuck() const;
   [[nodiscard]] Instant next() const;
-  void deliver(const Input& input);
+  void begin(std::unique_ptr<Core> core);
+  void note(const Input& input) override;
+  std::uint64_t append(Instant at, std::span<const Event> events) override;
+  void send(const Order& order) override;
+  void run_full_pass(Core& core, Instant now) override;
+  void search_plan(const PlanKey& key) override;
   void step_at(Instant now);
   void pass_marks(Instant next);
   [[nodiscard]] std::vector<UseHours> hours_until_now() const;
@@ -170,8 +180,8 @@ class Simulation {
   ReplayRules rules_;
   std::span<const PlayedJob> jobs_;
   SimulationHooks hooks_;
-  Core core_;
   World world_;
+  std::optional<ControlHost> host_;
   JobWatch watch_;
   Scheduler full_scheduler_;
   std::span<const Input> commands_;

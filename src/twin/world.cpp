@@ -82,10 +82,6 @@ void World::carry_out(const Action& action, const State& state, Instant now) {
     settle(run, now);
     set_rate(run, state, clock->job);
     schedule_end(run, clock->job, now);
-  } else if (const auto* plan = std::get_if<SearchPlan>(&action)) {
-    plans_.push_back(plan->key);
-    queue_.push(now + facts_.timing.plan_search, kThen,
-                {.kind = Kind::kPlan, .index = static_cast<std::uint32_t>(plans_.size() - 1)});
   } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
     const auto needs = repair_.find(repair->node);
     const Duration time = needs == repair_.end() ? Duration() : needs->second;
@@ -395,6 +391,23 @@ std::optional<Input> World::end(const Event& event, const State& state, Instant 
     if (run.corrupt_left) ++corrupt_;
   }
   return Input{now, std::move(ended), {}};
+}
+
+void World::deliver(const Report& /*report*/, Instant /*now*/) {
+  ORRERY_ASSERT(false, "the twin's world has no agents");
+}
+
+void World::advance(const State& state, Instant now) {
+  ORRERY_ASSERT(now == queue_.next(), "events of the world happen at their time");
+  if (std::optional<Input> seen = step(state)) effects_.emplace_back(std::move(seen->what));
+}
+
+std::vector<Effect> World::take() { return std::exchange(effects_, {}); }
+
+void World::search(const PlanKey& key, Instant now) {
+  plans_.push_back(key);
+  queue_.push(now + facts_.timing.plan_search, kThen,
+              {.kind = Kind::kPlan, .index = static_cast<std::uint32_t>(plans_.size() - 1)});
 }
 
 void World::propose(Proposal proposal, Instant now) {

@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "agent/executor.hpp"
 #include "agent/heartbeat_watch.hpp"
 #include "control/action.hpp"
 #include "control/input.hpp"
@@ -50,7 +51,7 @@ struct WorldTiming {
   HeartbeatRule heartbeat;
 };
 
-class World {
+class World final : public Executor {
  public:
   struct Facts {
     ReplayRules rules;
@@ -89,16 +90,20 @@ class World {
   /// job was added.
   void adopt(JobId id, Duration left, const State& state, Instant now);
 
-  /// Precondition: `state` is the state after the action's events, at `now`.
-  void carry_out(const Action& action, const State& state, Instant now);
-
-  [[nodiscard]] bool empty() const { return queue_.empty(); }
-  [[nodiscard]] Instant next() const { return queue_.next(); }
-  /// Returns the next input to control; none: the event produced none. Precondition: not empty.
-  [[nodiscard]] std::optional<Input> step(const State& state);
+  void carry_out(const Action& action, const State& state, Instant now) override;
+  /// The world has no agents. Precondition: never called.
+  void deliver(const Report& report, Instant now) override;
+  /// Lets the next event happen. Precondition: `now` is next_due().
+  void advance(const State& state, Instant now) override;
+  [[nodiscard]] Instant next_due() const override {
+    return queue_.empty() ? Instant::max() : queue_.next();
+  }
+  [[nodiscard]] std::vector<Effect> take() override;
 
   /// Takes the result of a full pass, which arrives after the scheduler latency.
   void propose(Proposal proposal, Instant now);
+  /// Begins the search of a plan, whose result arrives after WorldTiming::plan_search.
+  void search(const PlanKey& key, Instant now);
 
   /// In a round-based world, begins a round of all running jobs if none is under way.
   void begin_round(const State& state, Instant now);
@@ -200,6 +205,9 @@ class World {
     StateSource source = StateSource::kUnsaid;  ///< of the attempt
   };
 
+  /// Returns the input to control that the next event leads to; none: it leads to none.
+  /// Precondition: the queue is not empty.
+  [[nodiscard]] std::optional<Input> step(const State& state);
   [[nodiscard]] std::optional<Input> step_run(const Event& event, const State& state, Instant now);
   void start(const StartRanks& action, const State& state, Instant now);
   void stop(const StopRanks& action, const State& state, Instant now);
@@ -317,6 +325,7 @@ class World {
   Facts facts_;
   PlanBook book_;
   EventQueue<Event> queue_;
+  std::vector<Effect> effects_;
   std::vector<Felt> felt_;
   std::optional<Fault> drawn_;  ///< drawn at random, not due yet
   std::size_t scripted_ = 0;    ///< number of Facts::scripted already taken
