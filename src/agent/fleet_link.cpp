@@ -33,6 +33,7 @@ bool loses_devices(const NodeRanks& from, const NodeRanks& to) {
 
 FleetLink::FleetLink(const LinkSetup& setup, std::span<const KnownAttempt> known, Instant now)
     : setup_(setup),
+      sequence_(setup.sequence),
       watch_(setup.boots.size(), setup.heartbeats, now),
       contacts_(setup.boots.size()) {
   for (std::size_t at = 0; at < contacts_.size(); ++at) {

@@ -28,6 +28,7 @@ namespace orrery {
 struct LinkSetup {
   std::uint64_t cluster = 0;
   std::uint64_t term = 1;            ///< higher than that of any earlier controller
+  std::uint64_t sequence = 0;        ///< of the newest order of this term; 0: none yet
   std::vector<std::uint64_t> boots;  ///< boot id of each node, as control knows it; 0: never seen
   HeartbeatRule heartbeats;
   Duration repeat = Duration::seconds(2);  ///< interval for resending an order that shows no effect
@@ -67,6 +68,8 @@ class FleetLink final : public Executor {
   [[nodiscard]] Instant next_due() const override;
   /// A newer controller's term, as reported by an agent; 0: none. This controller must step down.
   [[nodiscard]] std::uint64_t superseded_by() const { return superseded_by_; }
+  /// The sequence of the newest order.
+  [[nodiscard]] std::uint64_t sequence() const { return sequence_; }
   /// The number of attempts that still have open orders or reports.
   [[nodiscard]] std::size_t attempts() const { return attempts_.size(); }
   /// The newest readings of a node.

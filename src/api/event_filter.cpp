@@ -41,6 +41,7 @@ bool keep_visible(const LinkChanged&, const Visibility&) { return true; }
 bool keep_visible(const PowerLimitSet&, const Visibility&) { return true; }
 /// The file has the quotas of all tenants.
 bool keep_visible(const TenantsSet&, const Visibility& sees) { return sees.everything(); }
+bool keep_visible(const FleetSet&, const Visibility& sees) { return sees.everything(); }
 bool keep_visible(const PolicySet&, const Visibility&) { return true; }
 bool keep_visible(SlotsReserved& event, const Visibility& sees) {
   std::erase_if(event.slots, [&](const Reservation& slot) { return !sees.job(slot.job); });

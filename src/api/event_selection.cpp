@@ -57,7 +57,12 @@ bool is_of_job(const Event& event, JobId job) {
 /// Replaces values under known keys by names, at any depth.
 class Namer {
  public:
-  explicit Namer(const State& state) : state_(state), topology_(*state.setup().topology) {}
+  /// Names nodes, types and power domains only in events since the fleet last changed: before, the
+  /// numbers were those of another fleet.
+  Namer(const State& state, Instant at)
+      : state_(state),
+        topology_(*state.setup().topology),
+        of_this_fleet_(at >= state.fleet_since()) {}
 
   void name(Json& json) const {
     if (json.is_array()) {
@@ -79,11 +84,11 @@ class Namer {
   void replace(const std::string& key, Json& value) const {
     if (!value.is_number_unsigned()) return;
     const auto number = value.get<std::uint64_t>();
-    if (key == "node" && number < topology_.node_count()) {
+    if (key == "node" && of_this_fleet_ && number < topology_.node_count()) {
       value = topology_.node_name(NodeId::at(number));
-    } else if (key == "type" && number < topology_.type_count()) {
+    } else if (key == "type" && of_this_fleet_ && number < topology_.type_count()) {
       value = topology_.accelerator(FleetTypeId::at(number)).id;
-    } else if (key == "domain" && number < topology_.power_domains().size()) {
+    } else if (key == "domain" && of_this_fleet_ && number < topology_.power_domains().size()) {
       value = topology_.power_name(PowerDomainId::at(number));
     } else if (key == "tenant" && number < state_.tenants().size()) {
       value = state_.tenants().path(TenantId::at(number));
@@ -104,6 +109,7 @@ class Namer {
 
   const State& state_;
   const Topology& topology_;
+  bool of_this_fleet_;
 };
 
 }  // namespace
@@ -165,7 +171,7 @@ bool of_tenant(const Controller& controller, const TimedEvent& event, const std:
 
 Json named_fields(const Controller& controller, const TimedEvent& event) {
   Json fields = event_json(event);
-  Namer(controller.state()).name(fields);
+  Namer(controller.state(), event.at).name(fields);
   // Values that nearly every event has are left out.
   if (fields.value("source", "") == "unsaid") fields.erase("source");
   if (const auto window = fields.find("window"); window != fields.end() && *window == false) {

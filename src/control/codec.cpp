@@ -16,13 +16,14 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "NodeChanged",    "NodeBooted",  "SpareSet",      "LinkChanged", "PowerLimitSet",
     "TenantsSet",     "PolicySet",   "SlotsReserved", "PlanFound",   "DecisionDropped",
     "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked",
-    "JobsArchived",   "WorkSettled", "NodeAccused",   "JobHoldSet",  "JobChanged"};
+    "JobsArchived",   "WorkSettled", "NodeAccused",   "JobHoldSet",  "JobChanged",
+    "FleetSet"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
     "SubmitJob",      "CancelJob",  "DrainNode", "ResumeNode",     "FenceNode",    "SetSpare",
     "SetPowerCap",    "SetTenants", "SetPolicy", "SetMaintenance", "RanksUp",      "RanksEnded",
     "RanksGone",      "NodeJoined", "NodeHeard", "NodeFault",      "NodeRepaired", "LinkObserved",
     "SupplyObserved", "Tick",       "Proposal",  "PlanReady",      "ArchiveJobs",  "WorkReported",
-    "HoldJob",        "RequeueJob", "ChangeJob"};
+    "HoldJob",        "RequeueJob", "ChangeJob", "SetFleet"};
 
 template <class Variant>
 void encode_fields(const Variant& record, Encoder& out) {

@@ -11,8 +11,9 @@
 
 namespace orrery {
 
-Core::Core(const ControlSetup& setup)
-    : state_(setup), scheduler_(*setup.tree), placer_(*setup.tree), now_(setup.begin) {}
+Core::Core(const ControlSetup& setup) : state_(setup), now_(setup.begin) {
+  scheduler_.emplace(*setup.tree);
+}
 
 const Outcome& Core::handle(const Input& input) {
   ORRERY_ASSERT(input.at >= now_, "inputs do not go back in time");
@@ -43,13 +44,25 @@ void Core::resume() {
     timers_.insert({plan.from, JobId()});
     timers_.insert({plan.to, JobId()});
   }
+  take_up_fleet();
+}
+
+// Makes what follows from the fleet and is not in the state.
+void Core::take_up_fleet() {
+  scheduler_.emplace(*state_.setup().tree);
+  emptying_.clear();
   for (std::uint32_t n = 0; n < state_.setup().topology->node_count(); ++n) {
     const NodeHealth health = state_.node(NodeId(n)).health;
     if (health == NodeHealth::kDraining || health == NodeHealth::kQuarantined) {
       emptying_.insert(NodeId(n));
     }
   }
+  places_.clear();
   recall_places();
+  plans_asked_.clear();
+  last_ = {};
+  full_asked_ = false;
+  fleet_since_ = state_.version();
   ++queued_;
 }
 
@@ -183,7 +196,19 @@ void Core::on(const SetPolicy& command) {
   Result<Policy> policy = policy_from(command.yaml);
   if (!policy) return void(outcome_.answer.status = forward_error(policy));
   emit(PolicySet{command.yaml});
-  scheduler_.forget();
+  scheduler_->forget();
+}
+
+void Core::on(const SetFleet& command) {
+  const ControlSetup& setup = state_.setup();
+  if (!setup.fleets) return refuse("the fleet of this cluster does not change");
+  const Result<const ControlSetup*> next = setup.fleets(command.yaml);
+  if (!next) return void(outcome_.answer.status = tl::unexpected(next.error()));
+  if (const Result<State> changed = with_fleet(state_, **next); !changed) {
+    return void(outcome_.answer.status = tl::unexpected(changed.error()));
+  }
+  emit(FleetSet{command.yaml});
+  take_up_fleet();
 }
 
 void Core::on(const ArchiveJobs& command) {

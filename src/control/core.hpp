@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <span>
@@ -81,6 +82,7 @@ class Core {
   void on(const SetPowerCap& command);
   void on(const SetTenants& command);
   void on(const SetPolicy& command);
+  void on(const SetFleet& command);
   void on(const SetMaintenance& command);
   void on(const ArchiveJobs& command);
   void on(const RanksUp& seen);
@@ -102,6 +104,7 @@ class Core {
   void emit_unfelt(Event event);
   void act(const Action& action) { outcome_.actions.push_back(action); }
   void refuse(std::string why);
+  void take_up_fleet();
 
   // Jobs (core_jobs.cpp).
   void release_if_due(JobId id);
@@ -198,8 +201,7 @@ class Core {
   };
 
   State state_;
-  Scheduler scheduler_;
-  Placer placer_;
+  std::optional<Scheduler> scheduler_;
   Outcome outcome_;
   Instant now_;
   std::string request_id_;
@@ -218,6 +220,7 @@ class Core {
   std::uint64_t held_version_ = 0;       ///< version of the state for which held_until_ is valid
   std::optional<Instant> last_pass_;
   std::optional<Instant> last_full_;
+  std::uint64_t fleet_since_ = 0;  ///< version of the state since which the fleet is as it is
   bool first_pass_ = true;
   bool full_asked_ = false;
   PassCounts passes_;

@@ -174,8 +174,8 @@ void Core::run_pass() {
   seen_ = {state_.changes(), queued_};
   if (!first_pass_) last_pass_ = now_;
   first_pass_ = false;
-  PassResult result = scheduler_.decide(state_.situation(now_), policy,
-                                        whole ? PassKind::kFull : PassKind::kIncremental);
+  PassResult result = scheduler_->decide(state_.situation(now_), policy,
+                                         whole ? PassKind::kFull : PassKind::kIncremental);
   ++(whole ? passes_.full : passes_.incremental);
   const Instant holds_until = result.holds_until;
   wake_asked_ = result.wake;
@@ -185,7 +185,9 @@ void Core::run_pass() {
   held_version_ = state_.version();
 }
 
+// A proposal for an earlier fleet has other ids.
 void Core::on(const Proposal& proposal) {
+  if (proposal.version < fleet_since_) return refuse("the proposal is for the fleet of before");
   full_asked_ = false;
   ++passes_.full;
   PassResult result = proposal.result;

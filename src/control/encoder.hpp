@@ -19,6 +19,7 @@
 
 #include "base/little_endian.hpp"
 #include "control/field_walk.hpp"
+#include "fleet/fleet_map.hpp"
 
 namespace orrery {
 
@@ -28,6 +29,17 @@ class Encoder : public FieldWalk<Encoder> {
   template <class... Fields>
   void operator()(const Fields&... fields) {
     FieldWalk<Encoder>::operator()(fields...);
+  }
+
+  /// From now on, writes ids of nodes and accelerator types as those of a changed fleet. `map`
+  /// outlives the encoder.
+  void translate(const FleetMap& map) { map_ = &map; }
+  template <class Tag>
+  [[nodiscard]] Id<Tag> translated(Id<Tag> id) const {
+    if (map_ == nullptr || !id.valid()) return id;
+    if constexpr (std::same_as<Id<Tag>, NodeId>) return map_->nodes[id.value()];
+    if constexpr (std::same_as<Id<Tag>, FleetTypeId>) return map_->types[id.value()];
+    return id;
   }
 
   void clear() { at_ = buffer_.get(); }
@@ -111,8 +123,9 @@ class Encoder : public FieldWalk<Encoder> {
   void grow(std::size_t bytes);
 
   std::unique_ptr<char[]> buffer_;
-  char* at_ = nullptr;   ///< end of the content
-  char* end_ = nullptr;  ///< end of the buffer
+  const FleetMap* map_ = nullptr;  ///< none: ids are written as they are
+  char* at_ = nullptr;             ///< end of the content
+  char* end_ = nullptr;            ///< end of the buffer
 };
 
 }  // namespace orrery

@@ -148,6 +148,12 @@ struct PolicySet {
   std::string yaml;
 };
 
+/// The fleet, as the text of its file: nodes were added or retired. Ids in later events are those
+/// of the new fleet (fleet/fleet_map.hpp).
+struct FleetSet {
+  std::string yaml;
+};
+
 struct SlotsReserved {
   std::vector<Reservation> slots;
 };
@@ -251,11 +257,11 @@ struct JobChanged {
   ClassId class_id;  ///< class of the request with these values
 };
 
-using Event =
-    std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
-                 JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
-                 SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
-                 PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone,
-                 CancelAsked, JobsArchived, WorkSettled, NodeAccused, JobHoldSet, JobChanged>;
+using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
+                           JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
+                           NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
+                           SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
+                           IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled,
+                           NodeAccused, JobHoldSet, JobChanged, FleetSet>;
 
 }  // namespace orrery

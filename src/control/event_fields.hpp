@@ -166,6 +166,12 @@ void code(Codec& codec, S& event) {
   codec(yaml);
 }
 
+template <class Codec, SameStruct<FleetSet> S>
+void code(Codec& codec, S& event) {
+  auto& [yaml] = event;
+  codec(yaml);
+}
+
 template <class Codec, SameStruct<PolicySet> S>
 void code(Codec& codec, S& event) {
   auto& [yaml] = event;
@@ -310,6 +316,12 @@ void code(Codec& codec, S& input) {
 }
 
 template <class Codec, SameStruct<SetTenants> S>
+void code(Codec& codec, S& input) {
+  auto& [yaml] = input;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SetFleet> S>
 void code(Codec& codec, S& input) {
   auto& [yaml] = input;
   codec(yaml);

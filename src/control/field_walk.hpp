@@ -17,8 +17,9 @@
 //   choice(value, last)    one of at most 256   real(value)            double or float
 //   count(value)           elements to come     text(text)             a string, in place
 //
-// If it reads, it also has good() (false ends the reading of lists) and plan(key, digest), which
-// returns the entry that a record leaves out.
+// If it has translated(id), ids are replaced by what that returns. If it reads, it also has good()
+// (false ends the reading of lists) and plan(key, digest), which returns the entry that a record
+// leaves out.
 //
 // Only .cpp files include the fields themselves: walking them costs compile time.
 #pragma once
@@ -111,7 +112,9 @@ class FieldWalk {
   /// Encodes the value plus one, so that the invalid id becomes 0.
   template <class Tag, class T>
   void as(std::type_identity<Id<Tag>>, T& id) {
-    const auto raised = static_cast<std::uint32_t>(id.value() + 1);
+    Id<Tag> is = id;
+    if constexpr (requires { self().translated(is); }) is = self().translated(is);
+    const auto raised = static_cast<std::uint32_t>(is.value() + 1);
     const std::uint64_t found = self().natural(raised, std::numeric_limits<std::uint32_t>::max());
     set(id, static_cast<std::uint32_t>(found) - 1);
   }

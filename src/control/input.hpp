@@ -83,6 +83,12 @@ struct SetTenants {
   std::string yaml;
 };
 
+/// Sets a Fleet file. Sites, accelerator types and nodes that stay keep their order; nodes that go
+/// must be empty.
+struct SetFleet {
+  std::string yaml;
+};
+
 struct SetPolicy {
   std::string yaml;
 };
@@ -213,7 +219,7 @@ using InputKind =
     std::variant<SubmitJob, CancelJob, DrainNode, ResumeNode, FenceNode, SetSpare, SetPowerCap,
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
-                 PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob>;
+                 PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

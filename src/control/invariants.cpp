@@ -371,15 +371,14 @@ Broken StateCheck::uses(const Devices& count) const {
 }
 
 Broken StateCheck::ledger_times() const {
-  const Duration elapsed = s_.now_ - s_.ledger_.begin();
   for (std::uint32_t t = 0; t < topology_.type_count(); ++t) {
     const FleetTypeId type(t);
     DeviceTime sum = 0;
     for (std::size_t u = 0; u < kDeviceUses; ++u) {
       sum += s_.ledger_.sum(type, static_cast<DeviceUse>(u), s_.now_);
     }
-    const DeviceTime all =
-        DeviceTime{topology_.device_count(Topology::root(), type)} * elapsed.count_ns();
+    const std::uint32_t devices = topology_.device_count(Topology::root(), type);
+    const DeviceTime all = s_.ledger_.time_of(type, devices, s_.now_);
     if (sum == all) continue;
     return fmt::format("the ledger has {} device-hours of type {}, there were {}",
                        device_hours(sum), t, device_hours(all));
@@ -418,10 +417,10 @@ Broken StateCheck::tenants() const {
 
 Broken StateCheck::power() const {
   if (!s_.power_) return std::nullopt;
-  PowerBudget count(*s_.setup_.power);
+  PowerBudget count(*s_.setup().power);
   for (const RunningJob& run : s_.running_) {
     for (std::size_t i = 0; i < run.gangs.size(); ++i) {
-      count.add(draws_of_gang(*s_.setup_.power, run.gangs[i], run.terms[i].draw));
+      count.add(draws_of_gang(*s_.setup().power, run.gangs[i], run.terms[i].draw));
     }
   }
   if (count == *s_.power_) return std::nullopt;

@@ -49,6 +49,26 @@ DeviceTime Ledger::recount(const Recount& recount, Instant now) {
   return recount.time - moved;
 }
 
+void Ledger::change_fleet(FleetTypeId type, DeviceUse use, std::int64_t devices, Instant now) {
+  Cell& cell = cells_[type.value()][index_of(use)];
+  ORRERY_ASSERT(static_cast<std::int64_t>(cell.count) + devices >= 0, "a device has one use");
+  close(cell, now);
+  cell.count = static_cast<std::uint32_t>(static_cast<std::int64_t>(cell.count) + devices);
+  changed_.resize(cells_.size());
+  changed_[type.value()] -= static_cast<DeviceTime>(devices) * (now - begin_).count_ns();
+}
+
+void Ledger::set_types(std::size_t types) {
+  std::array<Cell, kDeviceUses> none;
+  for (Cell& cell : none) cell.since = begin_;
+  cells_.resize(types, none);
+}
+
+DeviceTime Ledger::time_of(FleetTypeId type, std::uint32_t devices, Instant now) const {
+  const DeviceTime all = held(devices, now - begin_);
+  return changed_.empty() ? all : all + changed_[type.value()];
+}
+
 std::uint32_t Ledger::count(FleetTypeId type, DeviceUse use) const {
   return cells_[type.value()][index_of(use)].count;
 }

@@ -5,7 +5,7 @@
 // first adds the time it held to its sum. Sums are whole device-nanoseconds in 128 bits, so a
 // million devices over a century fit and nothing is rounded.
 // Invariant: at every instant the counts of a type sum to its devices, so the sums of a type sum to
-// devices x time. Cost: O(1) for a move.
+// devices x time, corrected by time_of() for devices that joined or left. Cost: O(1) for a move.
 #pragma once
 
 #include <array>
@@ -95,10 +95,19 @@ class Ledger {
   /// Returns the part that `from` did not have; it is not moved.
   [[nodiscard]] DeviceTime recount(const Recount& recount, Instant now);
 
+  /// Devices of a type join the fleet, or leave it, with a use. Precondition: time does not run
+  /// backwards; `devices` that leave have the use `use`.
+  void change_fleet(FleetTypeId type, DeviceUse use, std::int64_t devices, Instant now);
+  /// Adds types at the end; a new type has no devices.
+  void set_types(std::size_t types);
+
   [[nodiscard]] std::uint32_t count(FleetTypeId type, DeviceUse use) const;
   /// Returns the device time up to `now`.
   [[nodiscard]] DeviceTime sum(FleetTypeId type, DeviceUse use, Instant now) const;
   [[nodiscard]] Instant begin() const { return begin_; }
+  /// Returns the time of a type's devices up to `now`: that of `devices`, which it has now, from
+  /// the begin on, with the time of devices that left, without the time before others joined.
+  [[nodiscard]] DeviceTime time_of(FleetTypeId type, std::uint32_t devices, Instant now) const;
   [[nodiscard]] std::size_t types() const { return cells_.size(); }
 
  private:
@@ -114,6 +123,9 @@ class Ledger {
 
   Instant begin_;
   std::vector<std::array<Cell, kDeviceUses>> cells_;  ///< by type
+  /// By type: device time that changes of the fleet add to devices x time; negative if devices
+  /// joined after the begin. Empty: the fleet never changed.
+  std::vector<DeviceTime> changed_;
 };
 
 }  // namespace orrery

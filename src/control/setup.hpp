@@ -1,5 +1,6 @@
-// control/setup.hpp - the facts that control needs: made once by the daemon or the twin, the same
-// for the whole life of a log. What changes at run time is State.
+// control/setup.hpp - the facts that control needs, made by the daemon or the twin: the same for
+// the whole life of a log, but for the fleet, which the event FleetSet changes. What else changes
+// at run time is State.
 //
 // A bundle of references; everything it names outlives the Core.
 #pragma once
@@ -47,6 +48,11 @@ struct JobNumbers {
   std::uint64_t to = 0;
 };
 
+struct ControlSetup;
+/// Returns the setup of a cluster whose Fleet file is now `yaml`; what it returned before stays
+/// valid. Errors: those of the text, with "fleet.yaml:line:column".
+using FleetSource = std::function<Result<const ControlSetup*>(const std::string& yaml)>;
+
 struct ControlSetup {
   const Topology* topology = nullptr;
   const PlaceTree* tree = nullptr;
@@ -62,6 +68,8 @@ struct ControlSetup {
   /// Health of each node before its first report.
   NodeHealth nodes_begin = NodeHealth::kReady;
   Instant begin;
+  FleetSource fleets;  ///< empty: the fleet cannot change
+  std::string fleet;   ///< the text of FleetSource; empty: the fleet is that of the log's begin
   /// Numbers given out by a lost part of the log; they are not given out again.
   std::vector<JobNumbers> lost_jobs;
 

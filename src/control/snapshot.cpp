@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -22,7 +23,7 @@ namespace orrery {
 namespace {
 
 /// The present form; it rises with every change of the fields.
-constexpr std::uint32_t kForm = 10;
+constexpr std::uint32_t kForm = 11;
 /// Form of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last form that only counted a node's faults.
@@ -41,6 +42,9 @@ constexpr std::uint32_t kFormOfOneBill = 8;
 
 /// The last form without the period of max-min shares.
 constexpr std::uint32_t kFormWithoutShares = 9;
+
+/// The last form without changes of the fleet.
+constexpr std::uint32_t kFormOfOneFleet = 10;
 
 /// Returns the form of the fields.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
@@ -153,7 +157,8 @@ void code(Codec& codec, S& run) {
 
 template <class Codec, SameStruct<NodeRecord> S>
 void code(Codec& codec, S& node) {
-  auto& [boot, health, spare, lemon, drain, faults, drain_why, out_why] = node;
+  auto& [number, boot, health, spare, lemon, drain, faults, drain_why, out_why] = node;
+  if (form_of(codec) > kFormOfOneFleet) codec(number);
   codec(boot, health, spare, lemon, drain);
   if constexpr (!std::is_const_v<S>) {
     if (form_of(codec) <= kFormOfFaultCounts) {
@@ -235,22 +240,50 @@ void code(Codec& codec, S& parts) {
 
 }  // namespace
 
+/// Fields with an entry for each node or type, and lists of nodes, as a changed fleet has them.
+struct OfFleet {
+  std::vector<NodeRecord> nodes;
+  std::map<std::uint32_t, Maintenance> maintenance;
+  std::vector<float> risk;
+  std::vector<Reservation> slots;
+  std::vector<DeviceUse> idle;
+  Ledger ledger;
+  std::vector<Claim> claims;
+};
+
 /// Defines the fields that are encoded, and therefore compared by the checksum.
 class StateCodec {
  public:
   template <class Codec, SameStruct<State> S>
   static void code(Codec& codec, S& s) {
+    code(codec, s,
+         std::tie(s.nodes_, s.maintenance_, s.risk_, s.slots_, s.idle_, s.ledger_, s.claims_));
+  }
+  /// `of_fleet` holds references to the fields of OfFleet.
+  template <class Codec, SameStruct<State> S, class OfFleetFields>
+  static void code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
+    const auto& [nodes, maintenance, risk, slots, idle, ledger, claims] = of_fleet;
     codec(s.now_, s.version_, s.policy_text_, s.tenants_text_);
-    codec(s.jobs_.slots_, s.running_.jobs_, s.after_, s.nodes_);
-    codec(s.ghosts_, s.maintenance_, s.usage_until_, s.compiled_, s.risk_, s.slots_);
-    codec(s.changes_, s.last_pass_, s.passes_, s.ended_, s.idle_, s.total_, s.by_tenant_);
-    codec(s.ledger_.begin_);
-    for (auto& type : s.ledger_.cells_) {
+    codec(s.jobs_.slots_, s.running_.jobs_, s.after_, nodes);
+    codec(s.ghosts_, maintenance, s.usage_until_, s.compiled_, risk, slots);
+    codec(s.changes_, s.last_pass_, s.passes_, s.ended_, idle, s.total_, s.by_tenant_);
+    codec(ledger.begin_);
+    for (auto& type : ledger.cells_) {
       for (auto& cell : type) codec(cell.count, cell.since, cell.sum);
     }
-    if (form_of(codec) > kFormWithoutClaims) codec(s.claims_);
+    if (form_of(codec) > kFormWithoutClaims) codec(claims);
     if (form_of(codec) > kFormWithoutShares) codec(s.share_period_);
+    if (form_of(codec) > kFormOfOneFleet) codec(s.numbers_, s.fleet_since_, ledger.changed_);
   }
+
+  /// Writes the fields and parts as those of a fleet that has changed to that of `next`.
+  static void encode_changed(const State& state, const FleetMap& map, const ControlSetup& next,
+                             Encoder& out);
+  /// Removes nodes that are not there any more from the history of jobs, and counts the numbers of
+  /// added ones.
+  static void finish_change(State& state, std::size_t added);
+  /// Numbers nodes as a fleet that never changed does.
+  static void number_nodes(State& state);
 
   static Parts parts_of(const State& state);
   /// Assigns a sum over all types to the one type, in a fleet that has only one.
@@ -258,6 +291,9 @@ class StateCodec {
   static Status make_again(State& state, const Parts& parts);
 
  private:
+  static OfFleet changed_fields(const State& state, const FleetMap& map, const ControlSetup& next);
+  static Ledger changed_ledger(const State& state, const FleetMap& map, const ControlSetup& next);
+  static Parts changed_parts(const State& state, const FleetMap& map, const ControlSetup& next);
   static Status make_settings(State& state);
   static Status check(const State& state, const Parts& parts);
   static void make_queue(State& state);
@@ -298,8 +334,110 @@ Parts StateCodec::parts_of(const State& state) {
   return parts;
 }
 
+void StateCodec::encode_changed(const State& state, const FleetMap& map, const ControlSetup& next,
+                                Encoder& out) {
+  const OfFleet changed = changed_fields(state, map, next);
+  const auto& [nodes, maintenance, risk, slots, idle, ledger, claims] = changed;
+  out.translate(map);
+  code(out, state, std::tie(nodes, maintenance, risk, slots, idle, ledger, claims));
+  out(changed_parts(state, map, next));
+}
+
+// Reservations are made anew by the next pass.
+OfFleet StateCodec::changed_fields(const State& state, const FleetMap& map,
+                                   const ControlSetup& next) {
+  OfFleet changed{.nodes = {},
+                  .maintenance = state.maintenance_,
+                  .risk = {},
+                  .slots = {},
+                  .idle = {},
+                  .ledger = changed_ledger(state, map, next),
+                  .claims = state.claims_};
+  std::uint32_t number = state.numbers_;
+  for (const NodeId before : map.nodes_before) {
+    const bool added = !before.valid();
+    changed.nodes.push_back(added ? NodeRecord{.number = number++, .health = next.nodes_begin}
+                                  : state.nodes_[before.value()]);
+    if (state.risk_.empty()) continue;
+    changed.risk.push_back(added ? 1 : state.risk_[before.value()]);
+  }
+  for (const FleetTypeId before : map.types_before) {
+    changed.idle.push_back(before.valid() ? state.idle_[before.value()] : DeviceUse::kNoDemand);
+  }
+  const auto is_retired = [&](NodeId node) { return !map.nodes[node.value()].valid(); };
+  for (auto& [window, plan] : changed.maintenance) std::erase_if(plan.nodes, is_retired);
+  std::erase_if(changed.maintenance, [](const auto& entry) { return entry.second.nodes.empty(); });
+  std::erase_if(changed.claims, [&](const Claim& claim) { return is_retired(claim.node); });
+  return changed;
+}
+
+Ledger StateCodec::changed_ledger(const State& state, const FleetMap& map,
+                                  const ControlSetup& next) {
+  Ledger left = state.ledger_;
+  const Topology& before = state.fleet_.topology();
+  for (const NodeId node : map.retired()) {
+    const NodeGroup& group = before.group(node);
+    left.change_fleet(group.type, state.free_use(node), -std::int64_t{group.devices}, state.now_);
+  }
+  Ledger ledger = left;
+  ledger.cells_.clear();
+  ledger.changed_.assign(map.types_before.size(), 0);
+  left.changed_.resize(left.cells_.size());
+  for (std::size_t t = 0; t < map.types_before.size(); ++t) {
+    ledger.set_types(t + 1);
+    if (!map.types_before[t].valid()) continue;
+    ledger.cells_[t] = left.cells_[map.types_before[t].value()];
+    ledger.changed_[t] = left.changed_[map.types_before[t].value()];
+  }
+  for (const NodeId node : map.added()) {
+    const NodeGroup& group = next.topology->group(node);
+    const FleetTypeId type = map.types_before[group.type.value()];
+    const DeviceUse idle = type.valid() ? state.idle_[type.value()] : DeviceUse::kNoDemand;
+    const DeviceUse use = next.nodes_begin == NodeHealth::kReady ? idle : DeviceUse::kDown;
+    ledger.change_fleet(group.type, use, group.devices, state.now_);
+  }
+  return ledger;
+}
+
+// Links count as healthy until they are observed again; limits go with their power domains.
+Parts StateCodec::changed_parts(const State& state, const FleetMap& map, const ControlSetup& next) {
+  const Parts before = parts_of(state);
+  Parts parts{
+      .requests = before.requests, .links = {}, .limits = {}, .recent = {}, .plans = before.plans};
+  if (next.power != nullptr) {
+    for (const PowerDomainId id : map.power_before) {
+      const bool known = id.valid() && !before.limits.empty();
+      parts.limits.push_back(known ? before.limits[id.value()] : Limits());
+    }
+  }
+  const TenantTree& tenants = *state.tenants_;
+  for (std::uint32_t t = 0; t < tenants.size(); ++t) {
+    for (const FleetTypeId type : map.types_before) {
+      parts.recent.push_back(type.valid() ? state.usage_->recent(TenantId(t), type) : 0);
+    }
+    parts.recent.push_back(state.usage_->recent(TenantId(t), kAllTypes));
+  }
+  return parts;
+}
+
+void StateCodec::finish_change(State& state, std::size_t added) {
+  state.numbers_ += static_cast<std::uint32_t>(added);
+  for (Job& job : state.jobs_) {
+    for (std::vector<NodeDevices>& gang : job.placed) {
+      std::erase_if(gang, [](const NodeDevices& at) { return !at.node.valid(); });
+    }
+    for (Attempt& attempt : job.attempts) {
+      std::erase_if(attempt.nodes, [](NodeId node) { return !node.valid(); });
+    }
+  }
+}
+
+void StateCodec::number_nodes(State& state) {
+  for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) state.nodes_[n].number = n;
+}
+
 void StateCodec::lay_sums_at_the_type(State& state) {
-  if (state.setup_.topology->type_count() != 1) return;
+  if (state.setup().topology->type_count() != 1) return;
   const auto lay = [](JobUsage& usage) {
     for (TypeTimes::Entry& entry : usage.devices.entries) entry.type = FleetTypeId(0);
   };
@@ -373,7 +511,7 @@ Status StateCodec::make_settings(State& state) {
     state.policy_ = *std::move(policy);
   }
   if (!state.tenants_text_.empty()) {
-    Result<TenantTree> tree = tenants_from(state.tenants_text_, *state.setup_.topology);
+    Result<TenantTree> tree = tenants_from(state.tenants_text_, *state.setup().topology);
     if (!tree) return forward_error(tree);
     state.own_tenants_ = std::make_shared<const TenantTree>(*std::move(tree));
     state.tenants_ = state.own_tenants_.get();
@@ -397,7 +535,7 @@ Status StateCodec::check(const State& state, const Parts& parts) {
   for (const Remembered& each : parts.requests) {
     if (each.job.value() >= state.jobs_.size()) return nonsense("a job that was answered is none");
   }
-  const Topology& topology = *state.setup_.topology;
+  const Topology& topology = *state.setup().topology;
   for (const auto& [link, is] : parts.links) {
     if (link.value() >= topology.link_count()) return nonsense("a link is not there");
     if (!(is.health >= 0 && is.health <= 1 && is.load >= 0)) {
@@ -432,11 +570,11 @@ void StateCodec::make_usage(State& state, const Parts& parts) {
 }
 
 Status StateCodec::make_plans(State& state, const Parts& parts) {
-  if (!parts.plans.empty() && !state.setup_.plans) {
+  if (!parts.plans.empty() && !state.setup().plans) {
     return environment_error("the snapshot has plans, and nobody can plan here");
   }
   for (const PlanKey& key : parts.plans) {
-    const std::shared_ptr<const PlanEntry> entry = state.setup_.plans(key);
+    const std::shared_ptr<const PlanEntry> entry = state.setup().plans(key);
     if (entry == nullptr) return environment_error("a plan of the snapshot is not found any more");
     state.plans_.put(key, *entry);
   }
@@ -489,8 +627,7 @@ void code(Codec& codec, S& head) {
   codec(form, nodes, devices, types, links, power_domains);
 }
 
-Head head_of(const State& state) {
-  const ControlSetup& setup = state.setup();
+Head head_of(const ControlSetup& setup) {
   const Topology& topology = *setup.topology;
   const std::size_t domains = setup.power == nullptr ? 0 : topology.power_domains().size();
   return {.nodes = topology.node_count(),
@@ -501,7 +638,8 @@ Head head_of(const State& state) {
 }
 
 void encode_all(const State& state, Encoder& out) {
-  out(head_of(state));
+  out(head_of(state.setup()));
+  out(state.setup().fleet);
   StateCodec::code(out, state);
   out(StateCodec::parts_of(state));
 }
@@ -521,6 +659,79 @@ std::uint64_t digest_of(const State& state) {
   return checksum(out.bytes(), 0);
 }
 
+namespace {
+
+/// Makes a new state that of the fleet that a snapshot names. Errors: the fleet's text.
+Status take_fleet(State& state, const std::string& fleet) {
+  if (fleet == state.setup().fleet) return {};
+  if (!state.setup().fleets) return environment_error("the snapshot is of a fleet that changed");
+  Result<const ControlSetup*> setup = state.setup().fleets(fleet);
+  if (!setup) return forward_error(setup);
+  state = State(**setup);
+  return {};
+}
+
+}  // namespace
+
+namespace {
+
+/// Whether ids that stay keep their order: ranks and sums are kept by ascending id.
+template <class Id>
+bool in_order(std::vector<Id> ids) {
+  std::erase_if(ids, [](Id id) { return !id.valid(); });
+  return std::ranges::is_sorted(ids);
+}
+
+Status check_fits(const State& state, const FleetMap& map) {
+  const Topology& topology = *state.setup().topology;
+  for (const NodeId node : map.retired()) {
+    const std::vector<JobId> jobs = state.jobs_on(node);
+    if (!jobs.empty()) {
+      return infeasible(fmt::format("node {} is not in the new fleet and has job {}",
+                                    topology.node_name(node), jobs.front().value()));
+    }
+    const auto left = [node](const Ghost& ghost) { return ghost.at.node == node; };
+    if (std::ranges::none_of(state.ghosts(), left)) continue;
+    return infeasible(
+        fmt::format("node {} is not in the new fleet and may still run ranks of a "
+                    "lost job: fence it first",
+                    topology.node_name(node)));
+  }
+  if (!in_order(map.nodes)) {
+    return input_error({},
+                       "nodes that stay are in another order than before: expected the order "
+                       "that they had, new ones between or after them");
+  }
+  if (!in_order(map.types)) {
+    return input_error({},
+                       "accelerator types come in another order than before: expected the order "
+                       "that they had, new ones between or after them");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<State> with_fleet(const State& state, const ControlSetup& next) {
+  const Result<FleetMap> map = fleet_map(*state.setup().topology, *next.topology);
+  if (!map) return tl::unexpected(map.error());
+  if (Status fits = check_fits(state, *map); !fits) return forward_error(fits);
+  Encoder out;
+  StateCodec::encode_changed(state, *map, next, out);
+  Decoder decoder(out.bytes());
+  decoder.read_as(kForm);
+  State changed(next);
+  StateCodec::code(decoder, changed);
+  Parts parts;
+  decoder(parts);
+  if (const std::optional<DecodingFault> fault = decoder.finish()) {
+    return environment_error(fmt::format("byte {}: {}", fault->offset, fault->what));
+  }
+  StateCodec::finish_change(changed, map->added().size());
+  if (Status made = StateCodec::make_again(changed, parts); !made) return forward_error(made);
+  return changed;
+}
+
 Status restore(State& state, std::string_view bytes) {
   ORRERY_ASSERT(state.version() == 0, "a snapshot is restored into a new state");
   if (bytes.size() < sizeof(std::uint64_t)) return environment_error("the snapshot is cut short");
@@ -538,7 +749,12 @@ Status restore(State& state, std::string_view bytes) {
         fmt::format("the snapshot is of form {}, expected {}", head.form, kForm));
   }
   const std::uint32_t form = std::exchange(head.form, kForm);
-  if (!(head == head_of(state))) return environment_error("the snapshot is of another fleet");
+  std::string fleet;
+  if (form > kFormOfOneFleet) decoder(fleet);
+  if (Status taken = take_fleet(state, fleet); !taken) return taken;
+  if (!(head == head_of(state.setup()))) {
+    return environment_error("the snapshot is of another fleet");
+  }
   decoder.read_as(form);
   StateCodec::code(decoder, state);
   Parts parts;
@@ -548,6 +764,7 @@ Status restore(State& state, std::string_view bytes) {
         fmt::format("the snapshot at byte {}: {}", fault->offset, fault->what));
   }
   if (form <= kFormOfOneSum) StateCodec::lay_sums_at_the_type(state);
+  if (form <= kFormOfOneFleet) StateCodec::number_nodes(state);
   return StateCodec::make_again(state, parts);
 }
 

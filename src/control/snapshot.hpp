@@ -30,4 +30,9 @@ namespace orrery {
 /// Returns the checksum of a snapshot's content.
 [[nodiscard]] std::uint64_t digest_of(const State& state);
 
+/// Returns a state whose fleet has changed to that of `next`, with everything else as it was. Jobs
+/// keep their devices; added nodes begin as ControlSetup::nodes_begin says. Errors: those of
+/// fleet_map(); a node that is gone has jobs, or its order has changed. O(size of the state).
+[[nodiscard]] Result<State> with_fleet(const State& state, const ControlSetup& next);
+
 }  // namespace orrery

@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "control/held_situation.hpp"
 #include "control/settings.hpp"
+#include "control/snapshot.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
 
@@ -41,7 +42,7 @@ bool before(const WaitingJob& a, const WaitingJob& b) {
 }  // namespace
 
 State::State(const ControlSetup& setup)
-    : setup_(setup),
+    : setup_(&setup),
       now_(setup.begin),
       policy_(setup.policy),
       tenants_(setup.tenants),
@@ -53,13 +54,17 @@ State::State(const ControlSetup& setup)
       ledger_(devices_by_type(*setup.topology), setup.begin),
       idle_(setup.topology->type_count(), DeviceUse::kNoDemand),
       by_tenant_(setup.tenants->size()) {
+  fleet_since_ = setup.begin;
+  for (NodeRecord& node : nodes_) node.number = numbers_++;
   if (setup.power != nullptr) {
     caps_.emplace(*setup.power);
     power_.emplace(*setup.power);
   }
   if (setup.nodes_begin == NodeHealth::kReady) return;
   for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    edit_node(NodeId::at(at), {.health = setup.nodes_begin});
+    NodeRecord record = nodes_[at];
+    record.health = setup.nodes_begin;
+    edit_node(NodeId::at(at), record);
   }
 }
 
@@ -106,13 +111,13 @@ Situation State::situation(Instant now) const {
   // metering.
   s.plans = policy_.choice == OptionChoice::kCheapest ? &plans_ : nullptr;
   s.history = this;
-  s.costs = setup_.costs;
-  s.electricity = setup_.electricity;
-  s.carbon = setup_.carbon;
+  s.costs = setup_->costs;
+  s.electricity = setup_->electricity;
+  s.carbon = setup_->carbon;
   s.node_risk = risk_;
-  s.failures_per_node_second = setup_.failures_per_node_second;
-  s.launch = setup_.timing.launch;
-  s.grace = setup_.timing.grace;
+  s.failures_per_node_second = setup_->failures_per_node_second;
+  s.launch = setup_->timing.launch;
+  s.grace = setup_->timing.grace;
   s.reserved = slots_;
   s.closures = closures_;
   s.changes = changes_;
@@ -153,7 +158,7 @@ void State::set_phase(Job& job, JobPhase phase) {
 void State::on(const JobSubmitted& event) {
   const JobId next = JobId::at(jobs_.size());
   ORRERY_ASSERT(
-      event.job == next || (setup_.is_lost(next) && setup_.is_lost(JobId(event.job.value() - 1))),
+      event.job == next || (setup_->is_lost(next) && setup_->is_lost(JobId(event.job.value() - 1))),
       "job ids grow, and only lost ones are passed over");
   ended_ += event.job.value() - jobs_.size();  // skipped ids
   Job& job = jobs_.emplace(event.job);
@@ -180,7 +185,7 @@ void State::on(const JobSubmitted& event) {
   if (event.request_id.empty()) return;
   requests_[event.request_id] = {event.job, now_};
   request_ages_.emplace_back(now_, event.request_id);
-  while (request_ages_.front().first + setup_.timing.remember_requests < now_) {
+  while (request_ages_.front().first + setup_->timing.remember_requests < now_) {
     requests_.erase(request_ages_.front().second);
     request_ages_.pop_front();
   }
@@ -279,7 +284,7 @@ void State::on(const JobStopping& event) {
   run.done = run.done_at(now_);
   run.attained = run.attained_at(now_);
   run.since = Instant::max();
-  run.expected_end = now_ + setup_.timing.grace;
+  run.expected_end = now_ + setup_->timing.grace;
   run.stopping = true;
   job.attained = run.attained;
   job.stop = event.reason;
@@ -456,8 +461,18 @@ void State::on(const PolicySet& event) {
 }
 
 // Jobs follow their tenants by path; Core has checked that each tenant still exists.
+// The core has checked that the fleet fits.
+void State::on(const FleetSet& event) {
+  const Result<const ControlSetup*> next = setup_->fleets(event.yaml);
+  ORRERY_ASSERT(next, "a fleet is read before it is set");
+  Result<State> changed = with_fleet(*this, **next);
+  ORRERY_ASSERT(changed, "a fleet fits the state before it is set");
+  *this = *std::move(changed);
+  fleet_since_ = now_;
+}
+
 void State::on(const TenantsSet& event) {
-  auto tenants = std::make_shared<const TenantTree>(*tenants_from(event.yaml, *setup_.topology));
+  auto tenants = std::make_shared<const TenantTree>(*tenants_from(event.yaml, *setup_->topology));
   std::vector<JobUsage> by_tenant(tenants->size());
   for (std::uint32_t t = 0; t < by_tenant_.size(); ++t) {
     const auto found = tenants->find(tenants_->path(TenantId(t)));
@@ -498,7 +513,7 @@ void State::on(const SlotsReserved& event) { slots_ = event.slots; }
 
 void State::on(const PlanFound& event) {
   const std::shared_ptr<const PlanEntry> entry =
-      event.entry != nullptr ? event.entry : setup_.plans(event.key);
+      event.entry != nullptr ? event.entry : setup_->plans(event.key);
   plans_.put(event.key, *entry);
   ++changes_.plans;
 }
@@ -538,7 +553,7 @@ void State::list_closures() {
   for (const auto& [window, plan] : maintenance_) {
     Closure& closure = closures_.emplace_back(Closure{{}, plan.from, plan.to});
     for (const NodeId node : plan.nodes) {
-      const std::uint32_t devices = setup_.topology->group(node).devices;
+      const std::uint32_t devices = setup_->topology->group(node).devices;
       const std::uint64_t all =
           devices >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << devices) - 1;
       closure.nodes.push_back({node, all});
@@ -583,14 +598,14 @@ void State::enter_usage(const RunningJob& run, std::int64_t sign) {
 void State::add_power(const RunningJob& run) {
   if (!power_) return;
   for (std::size_t i = 0; i < run.gangs.size(); ++i) {
-    power_->add(draws_of_gang(*setup_.power, run.gangs[i], run.terms[i].draw));
+    power_->add(draws_of_gang(*setup_->power, run.gangs[i], run.terms[i].draw));
   }
 }
 
 void State::remove_power(const RunningJob& run) {
   if (!power_) return;
   for (std::size_t i = 0; i < run.gangs.size(); ++i) {
-    power_->remove(draws_of_gang(*setup_.power, run.gangs[i], run.terms[i].draw));
+    power_->remove(draws_of_gang(*setup_->power, run.gangs[i], run.terms[i].draw));
   }
 }
 

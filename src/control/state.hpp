@@ -31,6 +31,8 @@ class HeldSituation;
 
 /// The state of a node that the fleet does not show.
 struct NodeRecord {
+  /// The number by which agents know the node: it stays when the ids of a changed fleet do not.
+  std::uint32_t number = 0;
   std::uint64_t boot = 0;
   NodeHealth health = NodeHealth::kReady;
   bool spare = false;
@@ -76,12 +78,15 @@ class State : public DeviceHistory {
   /// Precondition: `at` is not before that of the previous event, and the event fits the state.
   void apply(Instant at, const Event& event);
 
-  [[nodiscard]] const ControlSetup& setup() const { return setup_; }
+  [[nodiscard]] const ControlSetup& setup() const { return *setup_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
   /// The text of the policy and of the tenants set at run time; empty: those of the setup hold.
   [[nodiscard]] const std::string& policy_text() const { return policy_text_; }
   [[nodiscard]] const std::string& tenants_text() const { return tenants_text_; }
   [[nodiscard]] Instant now() const { return now_; }
+  /// When the fleet last changed: ids in earlier events are those of another fleet. The begin of
+  /// the log: it never changed.
+  [[nodiscard]] Instant fleet_since() const { return fleet_since_; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
 
   /// How many job numbers were given out or skipped.
@@ -191,6 +196,7 @@ class State : public DeviceHistory {
   void on(const PowerLimitSet& event);
   void on(const TenantsSet& event);
   void on(const PolicySet& event);
+  void on(const FleetSet& event);
   void on(const SlotsReserved& event);
   void list_closures();
   void on(const PlanFound& event);
@@ -249,7 +255,7 @@ class State : public DeviceHistory {
   void end_attempt(Job& job, const JobStopping& event) const;
   [[nodiscard]] Instant expected_end(const RunningJob& run) const;
 
-  const ControlSetup& setup_;
+  const ControlSetup* setup_;
   Instant now_;
   std::uint64_t version_ = 0;
   Policy policy_;
@@ -272,6 +278,8 @@ class State : public DeviceHistory {
 
   Fleet fleet_;
   std::vector<NodeRecord> nodes_;
+  std::uint32_t numbers_ = 0;  ///< numbers of nodes that were given out
+  Instant fleet_since_;
   std::set<NodeId> spares_;
   std::vector<JobId> owner_;  ///< by device: the job or ghost that holds all of it
   std::vector<Ghost> ghosts_;

@@ -274,7 +274,7 @@ void State::on(const NodeChanged& event) {
   if (event.health == NodeHealth::kReady) record.drain = false;
   if (event.blame.layer != FaultLayer::kNone) {
     std::erase_if(record.faults,
-                  [&](Instant at) { return now_ - at > setup_.timing.lemon_window; });
+                  [&](Instant at) { return now_ - at > setup_->timing.lemon_window; });
     record.faults.push_back(now_);
   }
   edit_node(event.node, record);
@@ -303,7 +303,7 @@ void State::on(const NodeAccused& event) {
     if (claim.verdict == ClaimVerdict::kRefused) {
       return over || job(claim.job).attempt != claim.attempt;
     }
-    return over && now_ - claim.at > setup_.timing.claim_window;
+    return over && now_ - claim.at > setup_->timing.claim_window;
   });
   claims_.push_back(
       {event.job, event.attempt, event.node, job(event.job).tenant, now_, event.verdict});

@@ -129,7 +129,7 @@ void State::add_since_metered(const Job& job, Instant now, JobUsage& used) const
   if (time <= Duration()) return;
   const auto add = [&](NodeId node, std::uint32_t devices, std::uint16_t share) {
     const DeviceTime held = share_of(static_cast<DeviceTime>(devices) * time.count_ns(), share);
-    used.devices.add(setup_.topology->group(node).type, held);
+    used.devices.add(setup_->topology->group(node).type, held);
     return held;
   };
   for (const PlacedGang& gang : run.gangs) {
@@ -155,10 +155,10 @@ void State::add_since_metered(const Job& job, Instant now, JobUsage& used) const
 // Gangs of a job at several sites read the data at the first gang's site.
 void State::bring_data(Job& job, const RunningJob& run) {
   if (run.request->data.empty()) return;
-  const Topology& topology = *setup_.topology;
+  const Topology& topology = *setup_->topology;
   const NodeId first = run.gangs.front().allocation.ranks.front().node;
   const std::uint32_t site = site_ordinal(topology, first);
-  if (setup_.costs != nullptr) {
+  if (setup_->costs != nullptr) {
     const double egress = transfer_to(site, topology, *run.request, job.data_at).dollars;
     job.usage.egress += egress;
     job.usage.dollars += egress;
@@ -184,7 +184,7 @@ double State::device_seconds(JobId id, FleetTypeId type, Instant now) const {
   if (holds_devices(job.phase) && now > job.metered) {
     for (const PlacedGang& gang : running_[job.at].gangs) {
       const Allocation& has = gang.allocation;
-      if (setup_.topology->group(has.ranks.front().node).type != type) continue;
+      if (setup_->topology->group(has.ranks.front().node).type != type) continue;
       const DeviceTime whole = DeviceTime{has.devices()} * (now - job.metered).count_ns();
       time += share_of(whole, has.share);
     }

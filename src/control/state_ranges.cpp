@@ -64,7 +64,7 @@ Wrong wrong_of(const JobUsage& usage, std::uint32_t types) {
 class StateRanges {
  public:
   explicit StateRanges(const State& state)
-      : s_(state), topology_(*state.setup_.topology), held_(topology_.device_count()) {}
+      : s_(state), topology_(*state.setup().topology), held_(topology_.device_count()) {}
 
   std::optional<std::string> all() {
     if (Wrong wrong = sizes()) return wrong;
@@ -320,10 +320,12 @@ Wrong StateRanges::others() const {
 std::optional<std::string> StateRanges::ledger() const {
   const Ledger& ledger = s_.ledger_;
   if (ledger.begin_ > s_.now_) return "the ledger begins later than now";
-  const Duration elapsed = s_.now_ - ledger.begin_;
+  if (!ledger.changed_.empty() && ledger.changed_.size() != ledger.cells_.size()) {
+    return "the ledger has changes of other types";
+  }
   for (std::uint32_t t = 0; t < topology_.type_count(); ++t) {
     const std::uint32_t devices = topology_.device_count(Topology::root(), FleetTypeId(t));
-    const DeviceTime all = DeviceTime{devices} * elapsed.count_ns();
+    const DeviceTime all = ledger.time_of(FleetTypeId(t), devices, s_.now_);
     for (const auto& [count, since, sum] : ledger.cells_[t]) {
       const bool in_time = since >= ledger.begin_ && since <= s_.now_;
       if (in_time && count <= devices && sum >= 0 && sum <= all) continue;

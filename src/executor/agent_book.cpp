@@ -30,11 +30,33 @@ bool may_run(const AgentOpening& agent, const std::string& run_as) {
 }  // namespace
 
 AgentBook::AgentBook(const Topology& topology)
-    : topology_(topology), agents_(topology.node_count()) {
+    : topology_(&topology), agents_(topology.node_count()) {
+  name_nodes();
+}
+
+void AgentBook::name_nodes() {
+  by_name_.clear();
   by_name_.reserve(agents_.size());
   for (std::size_t at = 0; at < agents_.size(); ++at) {
-    by_name_.emplace(topology.node_name(NodeId::at(at)), NodeId::at(at));
+    by_name_.emplace(topology_->node_name(NodeId::at(at)), NodeId::at(at));
   }
+}
+
+std::vector<AgentSession*> AgentBook::use(const Topology& topology, const FleetMap& map) {
+  std::vector<AgentSession*> ended;
+  for (const NodeId node : map.retired()) {
+    if (AgentSession* session = of(node).session; session != nullptr) ended.push_back(session);
+  }
+  std::vector<AgentRecord> agents(map.nodes_before.size());
+  for (std::size_t at = 0; at < agents.size(); ++at) {
+    const NodeId before = map.nodes_before[at];
+    if (before.valid()) agents[at] = std::move(agents_[before.value()]);
+  }
+  agents_ = std::move(agents);
+  topology_ = &topology;
+  name_nodes();
+  paces_.clear();  // agents report them again within seconds
+  return ended;
 }
 
 std::optional<NodeId> AgentBook::node_named(std::string_view name) const {
@@ -43,10 +65,10 @@ std::optional<NodeId> AgentBook::node_named(std::string_view name) const {
 }
 
 Status AgentBook::check(NodeId node, const AgentOpening& opening) const {
-  const NodeGroup& group = topology_.group(node);
-  const std::string& type = topology_.accelerator(group.type).id;
+  const NodeGroup& group = topology_->group(node);
+  const std::string& type = topology_->accelerator(group.type).id;
   const std::uint32_t count = group.devices;
-  const bool same_type = topology_.find_type(opening.inventory.accelerator) == group.type;
+  const bool same_type = topology_->find_type(opening.inventory.accelerator) == group.type;
   if (same_type && opening.inventory.accelerators == count) return {};
   const NodeInventory& has = opening.inventory;
   const std::string found = has.accelerators == 0

@@ -15,6 +15,7 @@
 
 #include "control/state.hpp"
 #include "executor/stragglers.hpp"
+#include "fleet/fleet_map.hpp"
 #include "node/agent_wire.hpp"
 
 namespace orrery {
@@ -57,7 +58,11 @@ struct AgentRecord {
 
 class AgentBook {
  public:
+  /// `topology` outlives the book, or its use() of another.
   explicit AgentBook(const Topology& topology);
+  /// Takes over a changed fleet: agents of nodes that stay keep their sessions. Returns the
+  /// sessions of retired nodes, which the caller ends.
+  [[nodiscard]] std::vector<AgentSession*> use(const Topology& topology, const FleetMap& map);
 
   [[nodiscard]] std::optional<NodeId> node_named(std::string_view name) const;
   [[nodiscard]] const AgentRecord& of(NodeId node) const { return agents_[node.value()]; }
@@ -91,7 +96,8 @@ class AgentBook {
   [[nodiscard]] bool gives_way(const AgentRecord& holder, const AgentOpening& opening,
                                Instant now) const;
 
-  const Topology& topology_;
+  const Topology* topology_;
+  void name_nodes();
   std::unordered_map<std::string, NodeId> by_name_;
   std::vector<AgentRecord> agents_;  ///< by node
   void note_paces(NodeId node, const AttemptNotes& notes);

@@ -66,4 +66,8 @@ void CommandBook::lose(NodeId node, const std::string& name) {
   for (const ExecEnd& end : ends) hear(node, end);
 }
 
+void CommandBook::use(const FleetMap& map) {
+  for (auto& [id, command] : commands_) command.node = map.nodes[command.node.value()];
+}
+
 }  // namespace orrery

@@ -39,6 +39,8 @@ class CommandBook {
   void hear(NodeId node, const ExecEnd& end);
   /// The stream of the node's agent has ended, and with it all commands there.
   void lose(NodeId node, const std::string& name);
+  /// Takes over a changed fleet. Precondition: no command runs on a retired node.
+  void use(const FleetMap& map);
 
  private:
   struct Command {

@@ -84,6 +84,11 @@ void ControlHost::advance(Instant now) {
   release();
 }
 
+void ControlHost::drop_orders() {
+  std::erase_if(waiting_,
+                [](const Waiting& each) { return std::holds_alternative<Order>(each.what); });
+}
+
 void ControlHost::durable(std::uint64_t number) {
   durable_ = number;
   release();

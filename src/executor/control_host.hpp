@@ -83,6 +83,9 @@ class ControlHost {
   /// Handles one thing that is due. Precondition: next_due() <= now.
   void advance(Instant now);
   [[nodiscard]] Instant next_due() const;
+  /// Drops orders that wait for earlier events to become durable: the executor repeats them. For a
+  /// change of the fleet, whose ids they do not have.
+  void drop_orders();
   /// Everything up to `number` is durable: orders and answers that wait for it leave.
   void durable(std::uint64_t number);
 

@@ -97,9 +97,6 @@ Status Controller::begin() {
   agent_keys_.emplace(*std::move(keys));
   Result<StoreTexts> texts = this->texts();
   if (!texts) return forward_error(texts);
-  agents_ = std::make_unique<AgentBook>(setup_->facts().topology());
-  commands_.emplace(*agents_, env_.entropy);
-  passes_.emplace(*setup_->control().tree);
   cluster_ = checksum(setup_digest(setup_->texts()), 0);
   limits_.set(options_.settings);
   return recover(*std::move(texts));
@@ -150,7 +147,10 @@ Status Controller::recover(StoreTexts texts) {
   }
   const RecoveredHistory& history = recovered->history;
   if (Status passed = pass_over_lost(recovered->core->state(), texts); !passed) return passed;
-  setup_->intake().take_up_jobs(recovered->core->state());
+  setup_->use(recovered->core->state());
+  agents_ = std::make_unique<AgentBook>(setup_->facts().topology());
+  commands_.emplace(*agents_, env_.entropy);
+  passes_.emplace(*recovered->core->state().setup().tree);
   archive_.take_up(recovered->core->state());
   const Instant begin = std::max(env_.clock.now_wall(), recovered->core->state().now());
   ahead_ = begin - env_.clock.now_monotonic();
@@ -168,6 +168,7 @@ Status Controller::recover(StoreTexts texts) {
   link_.emplace(link_of(recovered->core->state(), link, now()));
   host_ = std::make_unique<ControlHost>(
       ControlHost::Parts{std::move(recovered->core), *link_, outlet, options_.lost_jobs}, now());
+  number_nodes();
   decisions_ = std::make_unique<DecisionLog>(env_, log_, state());
   events_ = std::make_unique<EventHistory>(env_, options_.directory + "/store");
   flush();
@@ -551,8 +552,9 @@ void Controller::run_full_pass(Core& core, Instant now) {
 }
 
 void Controller::search_plan(const PlanKey& key) {
-  searches_.run([this, key, search = setup_->facts().search(key)] {
-    env_.post([this, key, found = search()] {
+  searches_.run([this, key, fleet = fleets_, search = setup_->facts().search(key)] {
+    env_.post([this, key, fleet, found = search()] {
+      if (fleet != fleets_) return;  // its types have other ids now; it is requested again
       setup_->facts().keep(key, found);
       handle(PlanReady{key, found});
       schedule();

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "agent/fleet_link.hpp"
@@ -64,6 +65,19 @@ struct ControllerOptions {
   std::function<void(const Error&)> failed;
 };
 
+/// What a new fleet file changes.
+struct FleetChange {
+  struct Busy {
+    std::string node;
+    std::vector<JobId> jobs;  ///< jobs with devices there, ascending
+  };
+  std::vector<std::string> added;  ///< names of nodes
+  std::vector<std::string> retired;
+  std::vector<Busy> busy;  ///< retired nodes that jobs still hold: the fleet cannot change yet
+  bool applied = false;    ///< false: a dry run, or nodes are busy
+};
+enum class FleetApply : std::uint8_t { kDryRun, kApply };
+
 class Controller final : private HostOutlet {
  public:
   /// Errors: of the texts; of the store (another process has it); damage of the log with its place.
@@ -85,6 +99,12 @@ class Controller final : private HostOutlet {
   [[nodiscard]] Result<std::string> appraise(const JobText& text, const std::string& request_id);
   /// Handles any other command of an operator or a client.
   void command(InputKind what, const std::string& request_id, Answered<JobId> answered);
+  /// Changes the fleet to that of a Fleet file; `answered` is called when the change is durable.
+  /// Running jobs and the sessions of agents go on. Errors: those of the text
+  /// ("fleet.yaml:3:5: ..."); a site or accelerator type of before that is gone or in another
+  /// order.
+  void apply_fleet(const std::string& yaml, FleetApply how, const std::string& request_id,
+                   Answered<FleetChange> answered);
   /// Sets the class that a job has with the new values. Precondition: it has not ended.
   void classify(ChangeJob& change);
   /// Whether there is room for more work, and for one more submission of `tenant` (may be empty);
@@ -141,6 +161,8 @@ class Controller final : private HostOutlet {
   [[nodiscard]] std::uint64_t disk_free_bytes() const { return reserve_->free_bytes(); }
   [[nodiscard]] Instant now() const;
   [[nodiscard]] Instant started() const { return started_; }
+  /// The text of the fleet that holds now.
+  [[nodiscard]] const std::string& fleet_text() const;
   /// The texts that the log was begun with.
   [[nodiscard]] const SetupTexts& begun_with() const { return setup_->texts(); }
   /// Calls `then` when everything in the present state is durable.
@@ -157,8 +179,9 @@ class Controller final : private HostOutlet {
 
   void open_session(const AgentOpening& opening, AgentSession& session);
   void close_session(const AgentSession& session);
-  /// Handles a message from the agent of a node whose session is open.
-  void receive(NodeId node, const AgentMessage& message);
+  /// Handles a message from an agent whose session is open. `number` is that of its AgentWelcome,
+  /// which stays when the fleet changes.
+  void receive(NodeId number, const AgentMessage& message);
 
   struct LogAsked {
     AttemptId attempt;
@@ -197,6 +220,10 @@ class Controller final : private HostOutlet {
   [[nodiscard]] CommandBook& commands() { return *commands_; }
 
  private:
+  [[nodiscard]] Result<FleetChange> fleet_change(const std::string& yaml) const;
+  void use_fleet(const FleetMap& map);
+  void number_nodes();
+  void take_in(NodeId node, const Report& report);
   void refuse_agent(const AgentOpening& opening, const Error& why, AgentSession& session);
   void log_refused(const AgentOpening& opening, const Error& why);
   void note(const Input& input) override;
@@ -256,6 +283,8 @@ class Controller final : private HostOutlet {
   std::unique_ptr<LiveSetup> setup_;
   SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;
+  std::unordered_map<std::uint32_t, NodeId> numbered_;  ///< nodes by NodeRecord::number
+  std::uint32_t fleets_ = 0;                            ///< changes of the fleet in this process
   std::optional<AgentKeys> agent_keys_;
   std::optional<CommandBook> commands_;
   std::unique_ptr<SqliteStore> store_;

@@ -74,7 +74,7 @@ void Controller::open_session(const AgentOpening& opening, AgentSession& session
              {"address", opening.address},
              {"version", opening.version},
              {"boot", fmt::format("{:016x}", opening.boot)}});
-  session.send(AgentWelcome{.cluster = cluster_, .node = *node});
+  session.send(AgentWelcome{.cluster = cluster_, .node = NodeId(state().node(*node).number)});
 }
 
 void Controller::compare_fleet(const Topology& file) {
@@ -148,17 +148,13 @@ void Controller::close_session(const AgentSession& session) {
   }
 }
 
-void Controller::receive(NodeId node, const AgentMessage& message) {
+void Controller::receive(NodeId number, const AgentMessage& message) {
+  const auto found = numbered_.find(number.value());
+  if (found == numbered_.end()) return;  // the node was retired
+  const NodeId node = found->second;
   agents_->note(node, now());
   if (const auto* report = std::get_if<Report>(&message)) {
-    if (report->from.node != node) return;
-    const bool halted = !host_->halted_by().empty();
-    if (options_.lost_jobs == ControlHost::LostJobs::kEnd) end_unknown(*report);
-    host_->deliver(*report, now());
-    if (!halted && !host_->halted_by().empty()) {
-      log_.error(env_.clock.now_wall(), "halted", {{"why", this->halted()}});
-    }
-    schedule();
+    if (report->from.node == number) take_in(node, *report);
   } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
     const auto asked = log_waits_.find(part->id);
     if (asked == log_waits_.end()) return;  // the answer came too late
@@ -179,6 +175,26 @@ void Controller::receive(NodeId node, const AgentMessage& message) {
   } else if (const auto* end = std::get_if<ExecEnd>(&message)) {
     commands_->hear(node, *end);
   }
+}
+
+/// Takes in a report, in which the agent names its node by its number.
+void Controller::take_in(NodeId node, const Report& report) {
+  const bool halted = !host_->halted_by().empty();
+  Report own = report;
+  own.from.node = node;
+  const auto name_node = [&](AttemptReport& attempt) {
+    if (attempt.end && attempt.end->blame.node.valid()) attempt.end->blame.node = node;
+  };
+  if (auto* one = std::get_if<AttemptReport>(&own.what)) name_node(*one);
+  if (auto* hello = std::get_if<Hello>(&own.what)) {
+    for (NumberedReport& each : hello->attempts) name_node(each.report);
+  }
+  if (options_.lost_jobs == ControlHost::LostJobs::kEnd) end_unknown(own);
+  host_->deliver(own, now());
+  if (!halted && !host_->halted_by().empty()) {
+    log_.error(env_.clock.now_wall(), "halted", {{"why", this->halted()}});
+  }
+  schedule();
 }
 
 /// Whether a rank of an attempt was placed on a node, now or by its last order.
@@ -255,8 +271,10 @@ const JobSpec* Controller::spec_of(JobId job) {
 void Controller::send(const Order& order) {
   AgentSession* session = agents_->of(order.to.node).session;
   if (session == nullptr) return;
+  Order sent = order;
+  sent.to.node = NodeId(state().node(order.to.node).number);
   const auto* launch = std::get_if<LaunchRanks>(&order.what);
-  if (launch == nullptr) return session->send(NodeOrder{order, {}});
+  if (launch == nullptr) return session->send(NodeOrder{std::move(sent), {}});
   const AttemptId id = launch->token.id;
   const Job& job = state().job(id.job);
   const bool present =
@@ -279,7 +297,7 @@ void Controller::send(const Order& order) {
     }
   }
   while (ran_on_.size() > kRanOnMax) ran_on_.erase(ran_on_.begin());
-  session->send(NodeOrder{order, *std::move(program)});
+  session->send(NodeOrder{std::move(sent), *std::move(program)});
 }
 
 // --- Logs ---------------------------------------------------------------------------------------

@@ -192,14 +192,14 @@ Status JobIntake::take_up_work(const std::string& text) {
   Result<JobSpec> spec = spec_of({text, "a job of the log"});
   if (!spec) return forward_error(spec);
   // Work counts even if the job could not run then.
-  static_cast<void>(resolve_job(*spec, facts_.resolve_context(Instant())));
+  static_cast<void>(resolve_job(*spec, facts_->resolve_context(Instant())));
   return {};
 }
 
 void JobIntake::take_up_jobs(const State& state) {
   for (const Job& job : state.all_jobs()) {
     if (job.submission == nullptr) continue;
-    facts_.classes().take_up(job.submission->request);
+    facts_->classes().take_up(job.submission->request);
     if (job.submission->request.array.valid()) {
       arrays_ = std::max(arrays_, job.submission->request.array.value() + 1);
     }
@@ -225,11 +225,11 @@ Status JobIntake::add_dependencies(const JobSpec& spec, const State& state, std:
   return {};
 }
 
-ClassId JobIntake::class_of(const JobRequest& request) { return facts_.classes().of(request); }
+ClassId JobIntake::class_of(const JobRequest& request) { return facts_->classes().of(request); }
 
 Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now,
                                             std::string_view tenant) {
-  const ResolveContext own = facts_.resolve_context(now);
+  const ResolveContext own = facts_->resolve_context(now);
   Result<JobRequest> request = resolve_job(spec, {.fleet = own.fleet,
                                                   .models = own.models,
                                                   .tenants = state.tenants(),
@@ -237,7 +237,7 @@ Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& st
                                                   .sizes = own.sizes,
                                                   .now = now});
   if (!request) return forward_error(request);
-  request->class_id = facts_.classes().of(*request);
+  request->class_id = facts_->classes().of(*request);
   Submission submission = orrery::submission_of(spec, *std::move(request));
   if (Status added = add_dependencies(spec, state, tenant, submission); !added) {
     return forward_error(added);
@@ -253,7 +253,7 @@ Result<std::string> JobIntake::appraise(const Submission& job, const State& stat
   std::vector<WaitingJob> waiting(situation.waiting.begin(), situation.waiting.end());
   waiting.push_back({JobId(kNoJob), &job.request, now, 0, 0});
   situation.waiting = waiting;
-  const PristineFleet& fleet = facts_.resolve_context(now).fleet;
+  const PristineFleet& fleet = facts_->resolve_context(now).fleet;
   const bool waits =
       job.hold || !job.after.empty() || !job.after_any.empty() || !job.after_notok.empty();
   Admission admission = judge_admission({situation, state.policy(), fleet.tree(), fleet.view(),
@@ -267,7 +267,7 @@ bool is_within(std::string_view tenant, std::string_view above) {
   return tenant.starts_with(above) && tenant[above.size()] == '/';
 }
 
-std::size_t JobIntake::works() const { return facts_.resolve_context(Instant()).works.size(); }
+std::size_t JobIntake::works() const { return facts_->resolve_context(Instant()).works.size(); }
 
 Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State& state,
                                                Instant now) {
@@ -289,7 +289,7 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
       user_of(text, *spec, state.tenants().run_as(submission->request.tenant));
   if (!run_as) return forward_error(run_as);
   std::vector<SubmitJob> jobs;
-  for (Submission& job : jobs_of(*spec, *submission, ArrayId(arrays_), facts_.classes())) {
+  for (Submission& job : jobs_of(*spec, *submission, ArrayId(arrays_), facts_->classes())) {
     jobs.push_back({std::move(job), text.text, text.submitter, *run_as});
   }
   if (jobs.front().submission.request.array.valid()) ++arrays_;

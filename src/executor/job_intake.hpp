@@ -39,7 +39,9 @@ struct JobText {
 class JobIntake {
  public:
   /// `facts` outlives it.
-  explicit JobIntake(ControlFacts& facts) : facts_(facts) {}
+  explicit JobIntake(ControlFacts& facts) : facts_(&facts) {}
+  /// Resolves jobs against other facts from now on: those of a changed fleet.
+  void use(ControlFacts& facts) { facts_ = &facts; }
 
   /// Registers a text that once brought new work; called in the original order, before read().
   /// Errors: this program cannot read the text any more.
@@ -70,7 +72,7 @@ class JobIntake {
   [[nodiscard]] static Status add_dependencies(const JobSpec& spec, const State& state,
                                                std::string_view tenant, Submission& submission);
 
-  ControlFacts& facts_;
+  ControlFacts* facts_;
   std::uint32_t arrays_ = 0;
 };
 

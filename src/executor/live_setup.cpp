@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -15,11 +16,13 @@ constexpr std::string_view kWorkText = "work.";
 /// Names of texts with job numbers that a lost part of the log gave out: "lost_jobs.000001" with
 /// "15 31" means 15 to 30.
 constexpr std::string_view kLostText = "lost_jobs.";
+/// The most fleets that are kept beside the first.
+constexpr std::size_t kVersionsKept = 4;
 
 }  // namespace
 
 LiveSetup::LiveSetup(std::unique_ptr<ControlFacts> facts, const SetupTexts& texts)
-    : texts_(texts), facts_(std::move(facts)), intake_(*facts_) {}
+    : texts_(texts), facts_(std::move(facts)), intake_(*facts_), in_use_(facts_.get()) {}
 
 Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const ControlFacts::Facts& facts,
                                                    const StoreTexts& texts,
@@ -33,8 +36,45 @@ Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const ControlFacts::Facts& fa
   live->control_.nodes_begin = NodeHealth::kJoining;
   live->control_.timing.grace = Duration::from_seconds(settings.grace.value());
   live->control_.timing.backoff = Duration::from_seconds(settings.backoff.value());
+  live->control_.fleets = [made = live.get()](const std::string& fleet) {
+    return made->version_of(fleet);
+  };
   if (Status taken = live->take_up(texts); !taken) return forward_error(taken);
   return live;
+}
+
+Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
+  if (fleet.empty() || fleet == texts_.fleet) return &control_;
+  for (const std::unique_ptr<Version>& known : versions_) {
+    if (known->control.fleet == fleet) return &known->control;
+  }
+  SetupTexts texts = texts_;
+  texts.fleet = fleet;
+  Result<StoredFacts> stored = stored_facts(facts_->facts(), texts);
+  if (!stored) return forward_error(stored);
+  auto version = std::make_unique<Version>(Version{std::move(stored->facts), {}});
+  version->facts->take_works(*in_use_);
+  version->control = version->facts->setup(control_.policy, control_.begin);
+  version->control.nodes_begin = control_.nodes_begin;
+  version->control.timing = control_.timing;
+  version->control.lost_jobs = control_.lost_jobs;
+  version->control.fleets = control_.fleets;
+  version->control.fleet = fleet;
+  // A pass on the fleet of before may still run.
+  const auto used = [&](const auto& each) { return each->facts.get() == in_use_; };
+  if (versions_.size() >= kVersionsKept) {
+    versions_.erase(std::ranges::find_if_not(versions_, used));
+  }
+  return &versions_.emplace_back(std::move(version))->control;
+}
+
+void LiveSetup::use(const State& state) {
+  in_use_ = facts_.get();
+  for (const std::unique_ptr<Version>& known : versions_) {
+    if (&known->control == &state.setup()) in_use_ = known->facts.get();
+  }
+  intake_.use(*in_use_);
+  intake_.take_up_jobs(state);
 }
 
 Status LiveSetup::take_up(const StoreTexts& texts) {
@@ -65,6 +105,7 @@ Status LiveSetup::take_up_lost(const std::string& name, const std::string& text)
 
 StoreTexts LiveSetup::lose_jobs(const JobNumbers& lost) {
   control_.lost_jobs.push_back(lost);
+  for (const std::unique_ptr<Version>& known : versions_) known->control.lost_jobs.push_back(lost);
   return {{fmt::format("{}{:06}", kLostText, control_.lost_jobs.size()),
            fmt::format("{} {}", lost.from, lost.to)}};
 }

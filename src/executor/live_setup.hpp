@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 
@@ -28,9 +29,13 @@ class LiveSetup {
   LiveSetup& operator=(const LiveSetup&) = delete;
 
   [[nodiscard]] const SetupTexts& texts() const { return texts_; }
-  [[nodiscard]] ControlFacts& facts() { return *facts_; }
+  /// The facts of the fleet in use.
+  [[nodiscard]] ControlFacts& facts() { return *in_use_; }
   [[nodiscard]] JobIntake& intake() { return intake_; }
+  /// The setup that the log was begun with. Its FleetSource makes those of changed fleets.
   [[nodiscard]] const ControlSetup& control() const { return control_; }
+  /// Makes the fleet of a state the one in use, and registers its jobs.
+  void use(const State& state);
 
   /// Returns the next text that brought new work in the form to be stored.
   [[nodiscard]] StoreTexts work_text(const std::string& text);
@@ -39,6 +44,12 @@ class LiveSetup {
   [[nodiscard]] StoreTexts lose_jobs(const JobNumbers& lost);
 
  private:
+  /// A fleet that the cluster was asked to change to.
+  struct Version {
+    std::unique_ptr<ControlFacts> facts;
+    ControlSetup control;
+  };
+  [[nodiscard]] Result<const ControlSetup*> version_of(const std::string& fleet);
   [[nodiscard]] Status take_up(const StoreTexts& texts);
   [[nodiscard]] Status take_up_lost(const std::string& name, const std::string& text);
 
@@ -46,7 +57,9 @@ class LiveSetup {
   std::unique_ptr<ControlFacts> facts_;
   JobIntake intake_;
   ControlSetup control_;
-  std::uint32_t works_ = 0;  ///< number of texts that brought new work
+  ControlFacts* in_use_;
+  std::deque<std::unique_ptr<Version>> versions_;  ///< the newest few, and the one in use
+  std::uint32_t works_ = 0;                        ///< number of texts that brought new work
 };
 
 }  // namespace orrery

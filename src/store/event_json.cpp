@@ -114,6 +114,8 @@ inline constexpr std::string_view kFieldNames<PowerLimitSet> = "domain what limi
 template <>
 inline constexpr std::string_view kFieldNames<TenantsSet> = "yaml";
 template <>
+inline constexpr std::string_view kFieldNames<FleetSet> = "yaml";
+template <>
 inline constexpr std::string_view kFieldNames<PolicySet> = "yaml";
 template <>
 inline constexpr std::string_view kFieldNames<SlotsReserved> = "slots";

@@ -155,6 +155,8 @@ void ScenarioLog::on(const PowerLimitSet& event) {
   write("power", "", parts_.topology().power_name(event.domain) + ": " + text);
 }
 
+void ScenarioLog::on(const FleetSet&) { write("fleet", "", "has other nodes"); }
+
 void ScenarioLog::on(const TenantsSet&) {
   write("tenants", "", "have other guarantees and limits");
 }

@@ -43,6 +43,7 @@ class ScenarioLog {
   void on(const LinkChanged& event);
   void on(const PowerLimitSet& event);
   void on(const TenantsSet& event);
+  void on(const FleetSet& event);
   void on(const SlotsReserved& event);
   void on(const PlanFound& event);
   void on(const DecisionDropped& event);
