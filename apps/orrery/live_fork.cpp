@@ -58,7 +58,7 @@ Result<std::unique_ptr<LiveFork>> LiveFork::read(const CommandOptions& options,
   HistoryResult<RecoveredCore> history = recover_core(**store, fork->setup_->control());
   if (!history) return forward_error(history);
   fork->history_ = *std::move(history);
-  fork->setup_->live().intake().take_up_jobs(fork->state());
+  fork->setup_->live().use(fork->state());
   fork->snapshot_ = snapshot_of(fork->state());
   fork->now_ = std::max(RealClock().now_wall(), fork->state().now());
   return fork;
@@ -78,7 +78,7 @@ Result<std::vector<JobFate>> LiveFork::play(const ForkChange& change, Duration s
   commands.reserve(change.commands.size());
   for (const InputKind& command : change.commands) commands.push_back({now_, command, {}});
   std::vector<JobFate> fates(state().jobs() + jobs.size());
-  const ControlSetup& setup = setup_->live().control();
+  const ControlSetup& setup = setup_->live().in_use();
   SimulationHooks hooks;
   hooks.events = [&](Instant at, std::span<const Event> events) {
     for (const Event& event : events) {

@@ -66,7 +66,7 @@ class RecordedWorld final : public Executor {
   void deliver(const Report&, Instant) override {}
   void advance(const State&, Instant) override {}
   [[nodiscard]] Instant next_due() const override { return Instant::max(); }
-  [[nodiscard]] std::vector<Effect> take() override { return {}; }
+  [[nodiscard]] std::vector<ExecutorEffect> take() override { return {}; }
 };
 
 /// Hands the inputs of a record to a host, and compares the events that its core decides with those

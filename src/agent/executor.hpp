@@ -19,7 +19,7 @@ namespace orrery {
 class State;
 
 /// InputKind: for control. Order: for the agent of order.to.node.
-using Effect = std::variant<InputKind, Order>;
+using ExecutorEffect = std::variant<InputKind, Order>;
 
 class Executor {
  public:
@@ -34,7 +34,7 @@ class Executor {
   /// When advance() must be called next.
   [[nodiscard]] virtual Instant next_due() const = 0;
   /// Returns the effects in order; each effect is returned once.
-  [[nodiscard]] virtual std::vector<Effect> take() = 0;
+  [[nodiscard]] virtual std::vector<ExecutorEffect> take() = 0;
 };
 
 }  // namespace orrery

@@ -462,6 +462,6 @@ Instant FleetLink::next_due() const {
   return std::min(watch_.next_due(), lease);
 }
 
-std::vector<Effect> FleetLink::take() { return std::exchange(effects_, {}); }
+std::vector<ExecutorEffect> FleetLink::take() { return std::exchange(effects_, {}); }
 
 }  // namespace orrery

@@ -76,7 +76,7 @@ class FleetLink final : public Executor {
   [[nodiscard]] const Signals& signals(NodeId node) const {
     return contacts_[node.value()].signals;
   }
-  [[nodiscard]] std::vector<Effect> take() override;
+  [[nodiscard]] std::vector<ExecutorEffect> take() override;
 
  private:
   /// The state of a node's agent.
@@ -152,7 +152,7 @@ class FleetLink final : public Executor {
   Attempts attempts_;
   /// When a lost node's binding leases must be checked.
   std::priority_queue<Check, std::vector<Check>, std::greater<>> lease_checks_;
-  std::vector<Effect> effects_;
+  std::vector<ExecutorEffect> effects_;
 };
 
 }  // namespace orrery

@@ -34,7 +34,7 @@ class FleetLinkTest : public testing::Test {
     return found;
   }
   void collect() {
-    for (Effect& effect : link_.take()) {
+    for (ExecutorEffect& effect : link_.take()) {
       if (auto* order = std::get_if<Order>(&effect)) {
         newest_ = order->stamp;
         orders_.push_back(std::move(*order));

@@ -408,9 +408,9 @@ class World {
 
   void drain_link() {
     while (link_) {
-      const std::vector<Effect> effects = link_->take();
+      const std::vector<ExecutorEffect> effects = link_->take();
       if (effects.empty()) return;
-      for (const Effect& effect : effects) {
+      for (const ExecutorEffect& effect : effects) {
         if (rng_.uniform() < rules_.crash) return kill_controller();
         if (const auto* order = std::get_if<Order>(&effect)) {
           if (!node(order->to.node).cut) transmit([this, sent = *order] { deliver(sent); });

@@ -117,9 +117,9 @@ void ControlHost::carry_out(const Action& action, Instant now) {
 /// Handles effects in order, so that an acknowledgement leaves only after its report is durable.
 void ControlHost::drain(Instant now) {
   for (;;) {
-    std::vector<Effect> effects = executor_.take();
+    std::vector<ExecutorEffect> effects = executor_.take();
     if (effects.empty()) return;
-    for (Effect& effect : effects) {
+    for (ExecutorEffect& effect : effects) {
       if (auto* order = std::get_if<Order>(&effect)) {
         waiting_.push_back({newest_, std::move(*order)});
       } else {

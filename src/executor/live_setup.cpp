@@ -68,6 +68,12 @@ Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
   return &versions_.emplace_back(std::move(version))->control;
 }
 
+const ControlSetup& LiveSetup::in_use() const {
+  const auto used = [this](const auto& each) { return each->facts.get() == in_use_; };
+  const auto found = std::ranges::find_if(versions_, used);
+  return found == versions_.end() ? control_ : (*found)->control;
+}
+
 void LiveSetup::use(const State& state) {
   in_use_ = facts_.get();
   for (const std::unique_ptr<Version>& known : versions_) {

@@ -34,6 +34,8 @@ class LiveSetup {
   [[nodiscard]] JobIntake& intake() { return intake_; }
   /// The setup that the log was begun with. Its FleetSource makes those of changed fleets.
   [[nodiscard]] const ControlSetup& control() const { return control_; }
+  /// The setup of the fleet in use.
+  [[nodiscard]] const ControlSetup& in_use() const;
   /// Makes the fleet of a state the one in use, and registers its jobs.
   void use(const State& state);
 

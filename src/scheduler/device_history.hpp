@@ -38,6 +38,8 @@ class DeviceHistory {
   DeviceHistory() = default;
   DeviceHistory(const DeviceHistory&) = delete;
   DeviceHistory& operator=(const DeviceHistory&) = delete;
+  DeviceHistory(DeviceHistory&&) = default;
+  DeviceHistory& operator=(DeviceHistory&&) = default;
   virtual ~DeviceHistory() = default;
 
   /// Device-seconds of a type that a job has had up to `now`. Precondition: the job waits or runs.

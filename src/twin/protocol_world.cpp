@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/document.hpp"
+#include "control/held_situation.hpp"
 #include "fleet/builder.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "perf/calibration.hpp"

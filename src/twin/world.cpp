@@ -402,7 +402,7 @@ void World::advance(const State& state, Instant now) {
   if (std::optional<Input> seen = step(state)) effects_.emplace_back(std::move(seen->what));
 }
 
-std::vector<Effect> World::take() { return std::exchange(effects_, {}); }
+std::vector<ExecutorEffect> World::take() { return std::exchange(effects_, {}); }
 
 void World::search(const PlanKey& key, Instant now) {
   plans_.push_back(key);

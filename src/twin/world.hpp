@@ -98,7 +98,7 @@ class World final : public Executor {
   [[nodiscard]] Instant next_due() const override {
     return queue_.empty() ? Instant::max() : queue_.next();
   }
-  [[nodiscard]] std::vector<Effect> take() override;
+  [[nodiscard]] std::vector<ExecutorEffect> take() override;
 
   /// Takes the result of a full pass, which arrives after the scheduler latency.
   void propose(Proposal proposal, Instant now);
@@ -325,7 +325,7 @@ class World final : public Executor {
   Facts facts_;
   PlanBook book_;
   EventQueue<Event> queue_;
-  std::vector<Effect> effects_;
+  std::vector<ExecutorEffect> effects_;
   std::vector<Felt> felt_;
   std::optional<Fault> drawn_;  ///< drawn at random, not due yet
   std::size_t scripted_ = 0;    ///< number of Facts::scripted already taken
