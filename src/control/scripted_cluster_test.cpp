@@ -22,37 +22,56 @@ std::string two_types() {
       "      - {name: old, nodes: [{type: dgx-a100-80g, count: 2}]}\n");
 }
 
-ScriptedCluster::ScriptedCluster(const ScriptedOptions& options)
-    : topology_(std::make_unique<const Topology>(built(options.fleet))),
-      tree_(std::make_unique<const PlaceTree>(*topology_)),
-      sharing_(options.sharing) {
+std::unique_ptr<ScriptedCluster::Version> ScriptedCluster::version_of(
+    const std::string& fleet) const {
+  auto version = std::make_unique<Version>();
+  version->topology = std::make_unique<const Topology>(built(fleet));
+  version->tree = std::make_unique<const PlaceTree>(*version->topology);
   Result<TenantTree> tenants =
-      options.tenants.empty()
-          ? default_tenant_tree(*topology_)
+      options_.tenants.empty()
+          ? default_tenant_tree(*version->topology)
           : tenants_from(
-                "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n" + options.tenants,
-                *topology_);
+                "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n" + options_.tenants,
+                *version->topology);
   EXPECT_TRUE(tenants) << (tenants ? "" : tenants.error().text());
-  tenants_ = std::make_unique<const TenantTree>(*std::move(tenants));
-  Result<Policy> policy = policy_named(options.policy);
+  version->tenants = std::make_unique<const TenantTree>(*std::move(tenants));
+  Result<Policy> policy = policy_named(options_.policy);
   EXPECT_TRUE(policy) << (policy ? "" : policy.error().text());
-  setup_.topology = topology_.get();
-  setup_.tree = tree_.get();
-  setup_.tenants = tenants_.get();
-  setup_.plans = [](const PlanKey&) {
+  ControlSetup& setup = version->setup;
+  setup.topology = version->topology.get();
+  setup.tree = version->tree.get();
+  setup.tenants = version->tenants.get();
+  setup.plans = [](const PlanKey&) {
     return std::make_shared<const PlanEntry>(
         tl::unexpected(Rejection{.kind = RejectionKind::kMemory, .reason = "too large"}));
   };
-  if (options.power == PowerLimits::kAsBuilt) {
-    power_ = std::make_unique<const PowerTree>(*topology_);
-    setup_.power = power_.get();
+  if (options_.power == PowerLimits::kAsBuilt) {
+    version->power = std::make_unique<const PowerTree>(*version->topology);
+    setup.power = version->power.get();
   }
-  setup_.policy = *std::move(policy);
-  setup_.timing = options.timing;
-  setup_.failures_per_node_second = options.failures_per_node_second;
+  setup.policy = *std::move(policy);
+  setup.timing = options_.timing;
+  setup.failures_per_node_second = options_.failures_per_node_second;
+  setup.nodes_begin = options_.nodes_begin;
+  return version;
+}
+
+ScriptedCluster::ScriptedCluster(const ScriptedOptions& options)
+    : options_(options),
+      first_(version_of(options.fleet)),
+      sharing_(options.sharing),
+      setup_(first_->setup) {
+  setup_.fleets = [this](const std::string& fleet) -> Result<const ControlSetup*> {
+    std::unique_ptr<Version>& known = changed_[fleet];
+    if (known == nullptr) {
+      known = version_of(fleet);
+      known->setup.fleets = setup_.fleets;
+      known->setup.fleet = fleet;
+    }
+    return &known->setup;
+  };
   core_ = std::make_unique<Core>(setup_);
   mirror_ = std::make_unique<State>(setup_);
-  beside_ = std::make_unique<Scheduler>(*tree_);
 }
 
 ScriptedCluster::~ScriptedCluster() {
@@ -68,9 +87,9 @@ ScriptedCluster::~ScriptedCluster() {
 
 GangRequest ScriptedCluster::gang(std::uint32_t devices, std::string_view type) const {
   GangRequest gang;
-  gang.type = *topology_->find_type(type);
+  gang.type = *topology().find_type(type);
   gang.devices = devices;
-  gang.node_devices = std::min(devices, topology_->node_devices_max(gang.type));
+  gang.node_devices = std::min(devices, topology().node_devices_max(gang.type));
   gang.host.cpu = 1000;
   return gang;
 }
@@ -79,7 +98,7 @@ Submission ScriptedCluster::job(std::uint32_t devices) const {
   Submission submission;
   JobRequest& request = submission.request;
   request.name = "job";
-  request.tenant = tenants_->find("default").value_or(TenantId(1));
+  request.tenant = setup_.tenants->find("default").value_or(TenantId(1));
   request.estimate = Duration::hours(1);
   request.preemptible = true;
   RoleRequest& role = request.roles.emplace_back();
@@ -155,7 +174,8 @@ void ScriptedCluster::tick() {
     const std::vector<Action> actions = actions_;
     for (const Action& action : actions) {
       if (!std::holds_alternative<RunFullPass>(action)) continue;
-      send(full_pass(state(), *beside_, now_));
+      Scheduler beside(*state().setup().tree);
+      send(full_pass(state(), beside, now_));
     }
     if (core_->wake() > now_) return;
   }

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,7 @@ struct ScriptedOptions {
   Sharing sharing = Sharing::kNever;
   ControlTiming timing;
   double failures_per_node_second = 0;
+  NodeHealth nodes_begin = NodeHealth::kReady;
 };
 
 class ScriptedCluster {
@@ -73,7 +75,7 @@ class ScriptedCluster {
   [[nodiscard]] const State& state() const { return core_->state(); }
   [[nodiscard]] std::unique_ptr<const HeldSituation> hold() { return core_->hold(now_); }
   [[nodiscard]] const ControlSetup& setup() const { return setup_; }
-  [[nodiscard]] const Topology& topology() const { return *topology_; }
+  [[nodiscard]] const Topology& topology() const { return *state().setup().topology; }
   [[nodiscard]] const Job& job(JobId id) const { return state().job(id); }
   [[nodiscard]] JobPhase phase(JobId id) const { return job(id).phase; }
   /// The nodes of the job's first gang; empty where it holds none.
@@ -92,17 +94,24 @@ class ScriptedCluster {
   [[nodiscard]] const std::vector<Action>& actions() const { return actions_; }
 
  private:
+  /// A fleet and what control needs of it.
+  struct Version {
+    std::unique_ptr<const Topology> topology;
+    std::unique_ptr<const PlaceTree> tree;
+    std::unique_ptr<const TenantTree> tenants;
+    std::unique_ptr<const PowerTree> power;
+    ControlSetup setup;
+  };
+  [[nodiscard]] std::unique_ptr<Version> version_of(const std::string& fleet) const;
   void mirror(const Event& event);
 
-  std::unique_ptr<const Topology> topology_;
-  std::unique_ptr<const PlaceTree> tree_;
-  std::unique_ptr<const TenantTree> tenants_;
-  std::unique_ptr<const PowerTree> power_;
+  ScriptedOptions options_;
+  std::unique_ptr<Version> first_;
+  std::map<std::string, std::unique_ptr<Version>> changed_;  ///< by the text of the fleet
   Sharing sharing_;
-  ControlSetup setup_;
+  ControlSetup& setup_;
   std::unique_ptr<Core> core_;
   std::unique_ptr<State> mirror_;
-  std::unique_ptr<Scheduler> beside_;
   std::vector<TimedEvent> log_;
   std::vector<Event> core_events_;
   std::vector<Action> actions_;

@@ -181,12 +181,44 @@ TEST(FleetMap, ANodeWhoseTypeChangesRetiresAndIsAdded) {
   };
   const Topology from = with("dgx-h100");
   const std::vector<NodeId> changed = {NodeId(1)};
-  for (const char* type : {"dgx-b200", "dgx-h200"}) {
+  for (const char* type : {"dgx-b200", "dgx-h200", "grand-teton-h100"}) {
     const FleetMap map = mapped(from, with(type));
     EXPECT_EQ(map.retired(), changed) << type;
     EXPECT_EQ(map.added(), changed) << type;
     EXPECT_EQ(map.power_before[1], PowerDomainId(1)) << "its rack's power domain stays";
   }
+}
+
+/// Returns the built-in catalog with further node types.
+Catalog catalog_with(const std::string& nodes) {
+  const std::string text = "apiVersion: orrery/v1\nkind: Catalog\nname: more\nnodes:\n" + nodes;
+  std::vector<EmbeddedFile> files(builtin_catalog().begin(), builtin_catalog().end());
+  files.push_back({"more.yaml", text});
+  Result<Catalog> loaded = Catalog::load(files, "");
+  EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().text());
+  return loaded ? *std::move(loaded) : Catalog();
+}
+
+TEST(FleetMap, TypesOfTwoCatalogsAreComparedByTheirIds) {
+  const auto host = [](int devices) {
+    return fmt::format(
+        "- {{id: host, like: dgx-h100, accelerators_per_node: {0}, "
+        "scaleup_domain_accelerators: {0}}}\n",
+        devices);
+  };
+  const Result<FleetSpec> spec = spec_of(fleet(
+      site("east", pod("su", racks("r", 1, "type: host") + racks("s", 1, "type: dgx-h100")))));
+  ASSERT_TRUE(spec) << spec.error().text();
+  const Catalog old_catalog = catalog_with(host(8));
+  const Catalog moved = catalog_with("- {id: other, like: dgx-b200}\n" + host(8));
+  const Catalog halved = catalog_with(host(4));
+  const Result<Topology> from = build_topology(*spec, old_catalog);
+  const Result<Topology> same = build_topology(*spec, moved);
+  const Result<Topology> changed = build_topology(*spec, halved);
+  ASSERT_TRUE(from && same && changed);
+  ASSERT_NE(from->group(NodeId(0)).node_type, same->group(NodeId(0)).node_type);
+  expect_identity(mapped(*from, *same).nodes, 2);
+  EXPECT_EQ(mapped(*from, *changed).nodes, (std::vector<NodeId>{NodeId(), NodeId(1)}));
 }
 
 TEST(FleetMap, APowerDomainIsFoundByItsKindAndName) {
@@ -277,7 +309,8 @@ class RandomFleets {
   }
 
   std::string type() {
-    constexpr std::array<const char*, 4> kTypes = {"dgx-h100", "dgx-h100", "dgx-h200", "dgx-b200"};
+    constexpr std::array<const char*, 4> kTypes = {"dgx-h100", "grand-teton-h100", "dgx-h200",
+                                                   "dgx-b200"};
     return kTypes[rng_.below(kTypes.size())];
   }
 
