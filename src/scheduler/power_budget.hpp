@@ -97,8 +97,8 @@ class PowerCaps {
   /// raises a limit above what the equipment carries; a site cap is the operator's own, so a new
   /// one replaces it.
   void set_cap(PowerDomainId id, std::optional<Watts> cap);
-  /// Sets the capacity of the remaining units of a feed, UPS or cooling loop; no
-  /// value: all units work.
+  /// Sets the capacity of the remaining units of a feed, UPS or cooling loop; no value: all units
+  /// work.
   void set_supply(PowerDomainId id, std::optional<Watts> supply);
 
   [[nodiscard]] std::optional<Watts> cap(PowerDomainId id) const { return cap_[id.value()]; }
