@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
 #include <iterator>
@@ -17,9 +16,6 @@
 
 namespace orrery {
 namespace {
-
-constexpr std::array<LogLevel, 4> kLevels = {LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarning,
-                                             LogLevel::kError};
 
 enum class Quotes { kEscaped, kPlain };
 
@@ -137,8 +133,6 @@ std::string encode_json(const LogEvent& event, LogFields fields) {
 
 std::string_view name_of(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug:
-      return "debug";
     case LogLevel::kInfo:
       return "info";
     case LogLevel::kWarning:
@@ -147,15 +141,6 @@ std::string_view name_of(LogLevel level) {
       return "error";
   }
   ORRERY_ASSERT(false, "a LogLevel is one of the above");
-}
-
-Result<LogLevel> parse_log_level(std::string_view name) {
-  for (const LogLevel level : kLevels) {
-    if (name_of(level) == name) return level;
-  }
-  return input_error({},
-                     fmt::format("\"{}\" is no log level: expected debug, info, warning or error",
-                                 printable(name, 40)));
 }
 
 std::string encode(LogEncoding encoding, const LogEvent& event, LogFields fields) {
@@ -184,23 +169,13 @@ void DescriptorLogSink::write_line(std::string_view line) {
       pollfd room{descriptor_, POLLOUT, 0};
       static_cast<void>(::poll(&room, 1, -1));
     } else if (wrote == 0 || errno != EINTR) {
-      ++lines_lost_;
       return;
     }
   }
 }
 
-std::uint64_t DescriptorLogSink::lines_lost() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return lines_lost_;
-}
-
 void Log::write(const LogEvent& event, LogFields fields) const {
   if (enabled(event.level)) sink_->write_line(encode(options_.encoding, event, fields));
-}
-
-void Log::debug(Instant now, std::string_view message, LogFields fields) const {
-  write({now, LogLevel::kDebug, message}, fields);
 }
 
 void Log::info(Instant now, std::string_view message, LogFields fields) const {

@@ -22,11 +22,10 @@
 
 namespace orrery {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError };
+enum class LogLevel { kInfo, kWarning, kError };
 
-/// "debug", "info", "warning", "error".
+/// "info", "warning", "error".
 [[nodiscard]] std::string_view name_of(LogLevel level);
-[[nodiscard]] Result<LogLevel> parse_log_level(std::string_view name);
 
 enum class LogEncoding { kText, kJson };
 
@@ -78,7 +77,7 @@ class LogSink {
 
 /// Writes each line to a file descriptor, standard error unless told otherwise, with one write(2);
 /// only a descriptor that takes part of a line sees more. A line it refuses (disk full, reader
-/// gone) is lost and counted. A program whose log may be a pipe ignores SIGPIPE.
+/// gone) is lost. A program whose log may be a pipe ignores SIGPIPE.
 class DescriptorLogSink final : public LogSink {
  public:
   DescriptorLogSink();
@@ -86,13 +85,10 @@ class DescriptorLogSink final : public LogSink {
   explicit DescriptorLogSink(int descriptor) : descriptor_(descriptor) {}
 
   void write_line(std::string_view line) override;
-  /// Lines lost, whole or in part, so far. Thread-safe.
-  [[nodiscard]] std::uint64_t lines_lost() const;
 
  private:
   int descriptor_;
-  mutable std::mutex mutex_;  ///< keeps a line whole even when it takes several writes
-  std::uint64_t lines_lost_ = 0;
+  std::mutex mutex_;  ///< keeps a line whole even when it takes several writes
 };
 
 class Log {
@@ -110,7 +106,6 @@ class Log {
   [[nodiscard]] bool enabled(LogLevel level) const { return level >= options_.minimum; }
 
   void write(const LogEvent& event, LogFields fields = {}) const;
-  void debug(Instant now, std::string_view message, LogFields fields = {}) const;
   void info(Instant now, std::string_view message, LogFields fields = {}) const;
   void warning(Instant now, std::string_view message, LogFields fields = {}) const;
   void error(Instant now, std::string_view message, LogFields fields = {}) const;

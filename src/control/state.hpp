@@ -143,9 +143,6 @@ class State : public DeviceHistory {
   [[nodiscard]] std::optional<JobId> answered(const std::string& request_id) const;
   [[nodiscard]] std::span<const Reservation> slots() const { return slots_; }
   [[nodiscard]] const Changes& changes() const { return changes_; }
-  [[nodiscard]] std::optional<Instant> last_pass(PassKind kind) const {
-    return last_pass_[static_cast<std::size_t>(kind)];
-  }
   /// How many passes of either kind ran up to now.
   [[nodiscard]] std::uint64_t passes() const { return passes_; }
   /// How many jobs have ended, archived or not.

@@ -41,12 +41,6 @@ Fabric::Fabric(FabricParts parts)
   }
 }
 
-Fabric Fabric::unconnected(std::uint32_t nodes) {
-  FabricParts parts;
-  parts.nodes = nodes;
-  return Fabric(std::move(parts));
-}
-
 void Fabric::check(const FabricParts& parts) const {
   const std::size_t count = parts.switches.size();
   for (std::size_t i = 0; i < count; ++i) {

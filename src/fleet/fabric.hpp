@@ -115,9 +115,6 @@ class Fabric {
   /// Precondition: the invariants of the file. O(ports + switches + links).
   explicit Fabric(FabricParts parts);
 
-  /// Returns nodes with no network between them.
-  [[nodiscard]] static Fabric unconnected(std::uint32_t nodes);
-
   [[nodiscard]] NetworkKind kind() const { return kind_; }
   [[nodiscard]] std::uint32_t node_count() const { return nodes_; }
   [[nodiscard]] std::uint32_t ports_per_node() const { return ports_per_node_; }

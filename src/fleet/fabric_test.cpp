@@ -88,7 +88,9 @@ TEST(Fabric, OversubscriptionIsThatOfTheWorstSwitch) {
 }
 
 TEST(Fabric, NodesWithoutANetworkReachNobody) {
-  const Fabric fabric = Fabric::unconnected(3);
+  FabricParts parts;
+  parts.nodes = 3;
+  const Fabric fabric(std::move(parts));
   EXPECT_EQ(fabric.kind(), NetworkKind::kUnconnected);
   EXPECT_EQ(fabric.node_count(), 3U);
   EXPECT_EQ(fabric.tier_between(0, 0), NetworkTier::kNode);

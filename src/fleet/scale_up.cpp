@@ -218,12 +218,6 @@ int diameter(const ScaleUpShape& shape) {
   return std::visit([](const auto& s) { return farthest(s); }, shape);
 }
 
-int switch_count(const SwitchedShape& shape) {
-  const int links_each = shape.switch_ports / shape.accelerators;
-  ORRERY_ASSERT(links_each > 0, "a switch reaches every accelerator");
-  return (shape.links_per_accelerator + links_each - 1) / links_each;
-}
-
 double links_per_pair(const FullMeshShape& shape) {
   if (shape.accelerators < 2) return 0;
   return static_cast<double>(shape.links_per_accelerator) / (shape.accelerators - 1);
@@ -265,23 +259,6 @@ int cut_links(const TorusShape& shape, int dimension) {
     if (!is_long(shape, d)) cut += volume(shape.dims) / length(shape, d);
   }
   return cut;
-}
-
-OpticalLayer optical_layer(const TorusShape& shape) {
-  ORRERY_ASSERT(shape.cube.has_value(), "the torus is made of cubes");
-  const Coordinates& cube = *shape.cube;
-  OpticalLayer layer;
-  layer.cubes = volume(shape.dims) / volume(cube);
-  for (int d = 0; d < kDimensions; ++d) {
-    const int face = volume(cube) / cube[at(d)];
-    layer.fibres_per_cube += 2 * face;
-    layer.switches += face;
-    if (length(shape, d) < 2) continue;
-    const int boundaries = length(shape, d) / cube[at(d)] - (closed(shape, d) ? 0 : 1);
-    layer.links += boundaries * (volume(shape.dims) / length(shape, d));
-  }
-  layer.ports_per_switch = 2 * layer.cubes;
-  return layer;
 }
 
 }  // namespace orrery

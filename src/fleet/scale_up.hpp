@@ -82,10 +82,6 @@ using ScaleUpShape = std::variant<SwitchedShape, FullMeshShape, RingShape, Bridg
 /// The most links between two accelerators; 2 through a switch. O(1), for a twisted torus O(N).
 [[nodiscard]] int diameter(const ScaleUpShape& shape);
 
-/// The fewest switches that let any two accelerators use all their links at once:
-/// ceil(links / floor(ports / accelerators)). Vendors may fit more, with ports to spare.
-[[nodiscard]] int switch_count(const SwitchedShape& shape);
-
 /// Links between any two accelerators; a fraction if they do not divide evenly.
 [[nodiscard]] double links_per_pair(const FullMeshShape& shape);
 
@@ -106,20 +102,5 @@ struct TorusStep {
 /// N / L open. Twisted, across a long dimension, every wrap-around link of the s short dimensions
 /// (length n) joins the halves as well: 2 N / L + s N / n.
 [[nodiscard]] int cut_links(const TorusShape& shape, int dimension);
-
-/// What joins the cubes of a torus. The fibres at one place of two opposite faces of every cube go
-/// to one optical switch, so that any cubes can be strung into rings: a 4x4x4 cube has 6 faces of
-/// 16 fibres, 96, and needs 48 switches, each with two ports a cube (N. P. Jouppi et al., "TPU v4:
-/// an optically reconfigurable supercomputer for machine learning", ISCA 2023).
-struct OpticalLayer {
-  int cubes = 0;
-  int fibres_per_cube = 0;
-  int links = 0;  ///< torus links that run through optical switches
-  int switches = 0;
-  int ports_per_switch = 0;  ///< in use
-};
-
-/// Precondition: the shape has a cube.
-[[nodiscard]] OpticalLayer optical_layer(const TorusShape& shape);
 
 }  // namespace orrery

@@ -2,10 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <vector>
-
-#include "base/rng.hpp"
-
 namespace orrery {
 namespace {
 
@@ -44,47 +40,6 @@ TEST(Pipeline, no_stage_gives_more_than_it_has) {
   EXPECT_EQ(stages.most, 2);
   EXPECT_EQ(stages.last, 0);
   EXPECT_GE(stages.first, 0);
-}
-
-TEST(Pipeline, equal_stages_take_m_plus_p_minus_1_turns) {
-  const std::vector<double> stages(4, 3.0);
-  EXPECT_DOUBLE_EQ(pipeline_seconds(stages, 8, 1), (8 + 3) * 3.0);
-  EXPECT_DOUBLE_EQ(pipeline_seconds(stages, 8, 3), (8 + 3 / 3.0) * 3.0);
-}
-
-TEST(Pipeline, the_closed_form_is_the_recurrence_of_the_schedule_for_equal_stages) {
-  Rng rng = Rng::stream(7, "pipeline");
-  for (int round = 0; round < 50; ++round) {
-    const std::size_t stages = 1 + rng.below(8);
-    const auto micro_batches = static_cast<std::uint32_t>(stages + rng.below(20));
-    const std::vector<double> forward(stages, 1 + rng.uniform());
-    const std::vector<double> backward(stages, 2 + rng.uniform());
-    const std::vector<double> both(stages, forward[0] + backward[0]);
-    EXPECT_NEAR(pipeline_seconds(both, micro_batches, 1),
-                one_forward_one_backward_seconds(forward, backward, micro_batches), 1e-9)
-        << stages << " stages, " << micro_batches << " micro-batches";
-  }
-}
-
-TEST(Pipeline, with_one_slow_stage_the_closed_form_bounds_the_schedule_and_is_exact_for_the_last) {
-  Rng rng = Rng::stream(11, "pipeline");
-  for (int round = 0; round < 50; ++round) {
-    const std::size_t stages = 2 + rng.below(7);
-    std::vector<double> forward(stages, 1.0);
-    std::vector<double> backward(stages, 2.0);
-    const std::size_t slow = rng.below(stages);
-    forward[slow] *= 1.5;
-    backward[slow] *= 1.5;
-    std::vector<double> both;
-    for (std::size_t i = 0; i < stages; ++i) both.push_back(forward[i] + backward[i]);
-    const double exact = one_forward_one_backward_seconds(forward, backward, 32);
-    const double closed = pipeline_seconds(both, 32, 1);
-    EXPECT_GE(closed, exact - 1e-9) << slow << " of " << stages;
-    EXPECT_LE(closed, 1.15 * exact) << slow << " of " << stages;
-    if (slow + 1 == stages) {
-      EXPECT_NEAR(closed, exact, 1e-9) << stages;
-    }
-  }
 }
 
 }  // namespace

@@ -213,11 +213,6 @@ double clock_bound_of(const PowerModel& model, const PowerLoad& load) {
   return std::min(bound, 1.0);
 }
 
-Result<double> capped_throughput(const PowerModel& model, const PowerLoad& load) {
-  if (Status checked = check_load(load); !checked) return forward_error(checked);
-  return relative_throughput(clock_bound_of(model, load), model.clock);
-}
-
 Result<Energy> energy_of(const PowerDraw& draw, const Site& site) {
   Status checked = check_range("power", draw.each.value(), kNotNegative);
   if (checked) checked = check_range("number of accelerators", draw.accelerators, kNotNegative);

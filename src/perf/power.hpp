@@ -105,9 +105,6 @@ struct DevicePower {
 /// The part of the time that stretches with the clock, for relative_throughput.
 [[nodiscard]] double clock_bound_of(const PowerModel& model, const PowerLoad& load);
 
-/// Throughput at the model's cap over that uncapped, for a load whose shares are the uncapped ones.
-[[nodiscard]] Result<double> capped_throughput(const PowerModel& model, const PowerLoad& load);
-
 /// Draw of `accelerators`, each with its share of the node, for a time.
 struct PowerDraw {
   Watts each;

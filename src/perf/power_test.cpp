@@ -35,7 +35,7 @@ DevicePower draw(const PowerModel& model, const PowerLoad& load) {
 }
 
 double throughput(const PowerModel& model, const PowerLoad& load) {
-  const Result<double> relative = capped_throughput(model, load);
+  const Result<double> relative = relative_throughput(clock_bound_of(model, load), model.clock);
   EXPECT_TRUE(relative) << relative.error().text();
   return relative.value_or(0);
 }

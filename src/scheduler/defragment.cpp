@@ -160,19 +160,4 @@ std::vector<RoomPlan> make_room(const FleetView& view, std::span<const MovableGa
   return plans;
 }
 
-PlaceTry whole_place(const PlaceTree& tree, PlaceId place) {
-  return [&tree, place](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
-    std::vector<PlacedGang> gangs(1);
-    const NodeRun& nodes = tree[place].nodes;
-    for (std::uint32_t i = 0; i < nodes.count; ++i) {
-      const NodeId node(nodes.first.value() + i);
-      const std::uint32_t devices = tree.topology().group(node).devices;
-      if (devices == 0) continue;
-      if (view.node(node).available() != devices) return std::nullopt;
-      gangs[0].allocation.ranks.push_back({node, view.node(node).free_mask});
-    }
-    return gangs;
-  };
-}
-
 }  // namespace orrery

@@ -50,8 +50,4 @@ struct RoomPlan {
                                               std::span<const MovableGang> movable,
                                               std::span<const RoomGoal> goals, Placer& placer);
 
-/// Met when every device of a place is ready and free: a scale-up domain or rack to be emptied. The
-/// tree must outlive it.
-[[nodiscard]] PlaceTry whole_place(const PlaceTree& tree, PlaceId place);
-
 }  // namespace orrery

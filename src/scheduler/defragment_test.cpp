@@ -15,6 +15,22 @@ std::vector<RoomPlan> plans_of(const MovableFleet& movable, std::span<const Room
   return make_room(movable.running.fleet.view(), movable.gangs, goals, movable.running.placer);
 }
 
+/// Met when every device of a place is ready and free. The tree must outlive it.
+PlaceTry whole_place(const PlaceTree& tree, PlaceId place) {
+  return [&tree, place](const FleetView& view) -> std::optional<std::vector<PlacedGang>> {
+    std::vector<PlacedGang> gangs(1);
+    const NodeRun& nodes = tree[place].nodes;
+    for (std::uint32_t i = 0; i < nodes.count; ++i) {
+      const NodeId node(nodes.first.value() + i);
+      const std::uint32_t devices = tree.topology().group(node).devices;
+      if (devices == 0) continue;
+      if (view.node(node).available() != devices) return std::nullopt;
+      gangs[0].allocation.ranks.push_back({node, view.node(node).free_mask});
+    }
+    return gangs;
+  };
+}
+
 /// Three nodes, each with one small job.
 struct Scattered : RunningFleet {
   Scattered() : RunningFleet(h100_racks(1, 3)) {

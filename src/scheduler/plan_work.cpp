@@ -75,8 +75,6 @@ class TrainingPlanner {
     return {};
   }
 
-  [[nodiscard]] const std::shared_ptr<const TrainingModel>& model() const { return model_; }
-
   [[nodiscard]] SearchResult find(std::size_t best) const {
     return search(*model_, space_of(choice_.machine), {.best = best});
   }
@@ -287,14 +285,6 @@ PlanEntry plan_work(const PlanSources& sources, const Work& work, const FleetPie
     return reject(RejectionKind::kNever, prepared.error().message);
   }
   return planner.plan(best);
-}
-
-Result<std::shared_ptr<const TrainingModel>> training_model(const PlanSources& sources,
-                                                            const Work& work,
-                                                            const FleetPiece& piece) {
-  TrainingPlanner planner(sources, work);
-  if (Status prepared = planner.prepare(piece); !prepared) return forward_error(prepared);
-  return planner.model();
 }
 
 std::vector<std::uint32_t> counts_for(const PlanSources& sources, const Work& work,

@@ -28,10 +28,6 @@ struct PlanSources {
 [[nodiscard]] PlanEntry plan_work(const PlanSources& sources, const Work& work,
                                   const FleetPiece& piece, std::size_t best);
 
-/// What reprices training plans on a piece, for entries that were restored from a log without it.
-[[nodiscard]] Result<std::shared_ptr<const TrainingModel>> training_model(
-    const PlanSources& sources, const Work& work, const FleetPiece& piece);
-
 struct CountRange {
   std::uint32_t min = 1;
   std::uint32_t max = 1;

@@ -146,21 +146,6 @@ TEST(PlanWork, AnOwnedFleetPaysForElectricity) {
               topology.sites().front().pue, 1e-9);
 }
 
-TEST(PlanWork, ModelsThatComeBackFromALogRepriceAsTheFirstDid) {
-  const Topology topology = lab(16);
-  const FleetTypeId type = *topology.find_type("h100");
-  const PlanSources sources{facts(), topology};
-  const Work work = training("llama-3.1-8b");
-  const PlanEntry plans = plan_work(sources, work, {type, 64}, 1);
-  const Result<std::shared_ptr<const TrainingModel>> again =
-      training_model(sources, work, {type, 64});
-  ASSERT_TRUE(plans && again);
-  const PlannedTraining& first = *plans->front().training();
-  const Placement placement{.domain_ranks = 8, .scale_out_quality = 0.7};
-  EXPECT_EQ((*again)->reprice(first.plan, placement).total(),
-            first.model->reprice(first.plan, placement).total());
-}
-
 TEST(Reprice, TheCanonicalPlaceCostsWhatWasPlannedAndSickLinksMore) {
   Fleet fleet(lab(16));
   const FleetTypeId type = *fleet.topology().find_type("h100");

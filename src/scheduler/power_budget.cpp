@@ -110,11 +110,6 @@ std::vector<NodeDraw> draws_of(const PowerTree& tree, std::span<const NodeShare>
   return draws;
 }
 
-Watts usable_after(const RedundantSupply& supply, int lost) {
-  const int left = std::max(supply.units - lost, 0);
-  return std::min(supply.usable(), supply.capacity * left);
-}
-
 PowerCaps::PowerCaps(const PowerTree& tree) : tree_(&tree) {
   const std::size_t domains = tree.topology().power_domains().size();
   cap_.resize(domains);

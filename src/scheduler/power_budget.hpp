@@ -88,10 +88,6 @@ class PowerTree {
 [[nodiscard]] std::vector<NodeDraw> draws_of(const PowerTree& tree,
                                              std::span<const NodeShare> nodes, Watts each);
 
-/// The capacity of a supply with `lost` of its units down: as many units as its redundancy
-/// promises, or the units that are left if they are fewer. Precondition: lost >= 0.
-[[nodiscard]] Watts usable_after(const RedundantSupply& supply, int lost);
-
 /// Limits as built, lowered or raised while the fleet runs.
 class PowerCaps {
  public:
@@ -101,8 +97,8 @@ class PowerCaps {
   /// raises a limit above what the equipment carries; a site cap is the operator's own, so a new
   /// one replaces it.
   void set_cap(PowerDomainId id, std::optional<Watts> cap);
-  /// Sets the capacity of the remaining units of a feed, UPS or cooling loop (usable_after); no
-  /// value: all units work.
+  /// Sets the capacity of the remaining units of a feed, UPS or cooling loop; no value: all units
+  /// work.
   void set_supply(PowerDomainId id, std::optional<Watts> supply);
 
   [[nodiscard]] std::optional<Watts> cap(PowerDomainId id) const { return cap_[id.value()]; }

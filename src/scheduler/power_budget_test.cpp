@@ -105,27 +105,13 @@ TEST_F(PowerBudgetTest, ACapNeverRaisesWhatTheEquipmentCarriesButASiteCapIsRepla
 }
 
 TEST_F(PowerBudgetTest, ALoopThatLosesAUnitTakesLessHeat) {
-  const RedundantSupply loop{.capacity = Watts(10e3), .units = 3};
-  caps_.set_supply(domain(PowerKind::kCoolingLoop, 1), usable_after(loop, 2));
+  caps_.set_supply(domain(PowerKind::kCoolingLoop, 1), Watts(10e3));
   const PowerHeadroom room = budget_.headroom(caps_, rack(4));
   EXPECT_EQ(room.binding, domain(PowerKind::kCoolingLoop, 1));
   EXPECT_EQ(room.free, 10 * kKilowatt - 2 * tree_.idle(NodeId(4)));
   EXPECT_EQ(budget_.headroom(caps_, rack(0)).binding, domain(PowerKind::kCoolingLoop, 0));
   caps_.set_supply(domain(PowerKind::kCoolingLoop, 1), Watts(0));
   EXPECT_EQ(budget_.headroom(caps_, rack(4)).free, 0);
-}
-
-TEST_F(PowerBudgetTest, SparesAreLostBeforeCapacityIs) {
-  RedundantSupply supply{.capacity = Watts(10), .units = 4, .redundancy = Redundancy::kN1};
-  EXPECT_EQ(usable_after(supply, 0), Watts(30));
-  EXPECT_EQ(usable_after(supply, 1), Watts(30));
-  EXPECT_EQ(usable_after(supply, 2), Watts(20));
-  EXPECT_EQ(usable_after(supply, 9), Watts(0));
-  supply.redundancy = Redundancy::k2N;
-  EXPECT_EQ(usable_after(supply, 2), Watts(20));
-  EXPECT_EQ(usable_after(supply, 3), Watts(10));
-  supply.redundancy = Redundancy::kN;
-  EXPECT_EQ(usable_after(supply, 1), Watts(30));
 }
 
 TEST_F(PowerBudgetTest, AGangAddsWhatItsAcceleratorsDrawAboveIdle) {

@@ -191,7 +191,9 @@ TEST(TenantTree, OfTheExampleFitsTheFleetItIsFor) {
   ASSERT_TRUE(fleet) << fleet.error().text();
   const Result<Topology> topology = build_topology(*fleet, test_catalog());
   ASSERT_TRUE(topology) << topology.error().text();
-  Result<TenantsSpec> spec = load_tenants_spec(examples + "/tenants/lab.yaml");
+  Result<Document> document = Document::load(examples + "/tenants/lab.yaml");
+  ASSERT_TRUE(document) << document.error().text();
+  Result<TenantsSpec> spec = read_tenants_spec(*document);
   ASSERT_TRUE(spec) << spec.error().text();
   const Result<TenantTree> tree = build_tenant_tree(*spec, *topology);
   ASSERT_TRUE(tree) << tree.error().text();

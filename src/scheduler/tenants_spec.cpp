@@ -179,10 +179,4 @@ Result<TenantsSpec> read_tenants_spec(const Document& document) {
   return spec;
 }
 
-Result<TenantsSpec> load_tenants_spec(const std::string& path) {
-  Result<Document> document = Document::load(path);
-  if (!document) return forward_error(document);
-  return read_tenants_spec(*document);
-}
-
 }  // namespace orrery

@@ -76,7 +76,6 @@ void describe(Visitor& visitor, Self& t) {
 
 /// Errors with file:line:column and the field. Types are not checked, since that needs a fleet.
 [[nodiscard]] Result<TenantsSpec> read_tenants_spec(const Document& document);
-[[nodiscard]] Result<TenantsSpec> load_tenants_spec(const std::string& path);
 
 /// One tenant's place in the tree.
 struct TenantPlace {

@@ -25,11 +25,8 @@ class EventQueue {
 
   [[nodiscard]] bool empty() const { return heap_.empty(); }
   [[nodiscard]] std::size_t size() const { return heap_.size(); }
-  /// Precondition, for next_rank() and pop() too: not empty.
+  /// Precondition, for pop() too: not empty.
   [[nodiscard]] Instant next() const { return heap_.front().at; }
-  [[nodiscard]] std::uint8_t next_rank() const {
-    return static_cast<std::uint8_t>(heap_.front().order >> 56);
-  }
 
   Payload pop() {
     std::pop_heap(heap_.begin(), heap_.end(), later);

@@ -564,15 +564,4 @@ double kv_elements_per_token(const Model& model) {
   return elements;
 }
 
-double kv_cache_elements(const Model& model, Tokens context) {
-  double elements = 0;
-  for (const LayerGroup& group : count_parameters(model).groups) {
-    const bool drops = group.kind.mixer == Mixer::kSlidingAttention ||
-                       group.kind.mixer == Mixer::kChunkedAttention;
-    const double kept = drops ? std::min(real(group.window), context.value()) : context.value();
-    elements += real(group.layers) * group.kv_elements * kept;
-  }
-  return elements;
-}
-
 }  // namespace orrery

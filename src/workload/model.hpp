@@ -330,8 +330,4 @@ struct ForwardFlops {
 /// 0 for families without one. Recurrent states and an indexer's keys are not counted.
 [[nodiscard]] double kv_elements_per_token(const Model& model);
 
-/// Elements the cache of one sequence holds after `context` tokens: layers with a sliding window or
-/// a chunk keep no more than that many. Sparse latent attention keeps everything.
-[[nodiscard]] double kv_cache_elements(const Model& model, Tokens context);
-
 }  // namespace orrery

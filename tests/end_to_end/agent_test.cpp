@@ -2,6 +2,7 @@
 // what is left when one of them is killed.
 #include "base/rng.hpp"
 #include "tests/end_to_end/agent_fixture.hpp"
+#include "tests/end_to_end/test_seed.hpp"
 
 namespace orrery {
 
@@ -424,7 +425,7 @@ TEST_F(AgentTest, EndsWellWhereverItsConnectionIs) {
   // What a thread of gRPC that is left behind in a handshake allocates is lost; slow allocations
   // keep it there for long.
   sanitizer_ = "fast_unwind_on_malloc=0";
-  Rng rng(static_cast<std::uint64_t>(RealClock().now_monotonic().ns()));
+  Rng rng(test_seed());
   for (int run = 0; run < 8; ++run) {
     agent_ = spawn();
     bool over = false;

@@ -34,6 +34,7 @@
 #include "store/history.hpp"
 #include "store/sqlite_store.hpp"
 #include "tests/end_to_end/job_history.hpp"
+#include "tests/end_to_end/test_seed.hpp"
 
 namespace orrery {
 namespace {
@@ -335,7 +336,7 @@ TEST_F(ControllerKillTest, LosesAndDoublesNothingThatWasAcknowledged) {
       told[static_cast<std::size_t>(at)] = std::move(submitter.told);
     });
   }
-  Rng rng = Rng::stream(static_cast<std::uint64_t>(::getpid()), "kills");
+  Rng rng = Rng::stream(test_seed(), "kills");
   for (int i = 0; i < kills && !failed; ++i) {
     // Kills it at some moment after it serves again.
     const int before = accepted;

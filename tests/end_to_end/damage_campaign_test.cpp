@@ -2,8 +2,8 @@
 // that names the file and the place, or in the state and the history of the undamaged directory. A
 // configuration file that still parses cannot be told from an edit; its changed line is reported.
 //
-// ORRERY_DAMAGE_CASES (60) and ORRERY_SEED (1) say how many cases and which; `scripts/soak damage`
-// runs more. A failure prints its case, which runs alone with ORRERY_DAMAGE_CASE.
+// ORRERY_DAMAGE_CASES (60) and ORRERY_TEST_SEED (1) say how many cases and which; `scripts/soak
+// damage` runs more. A failure prints its case, which runs alone with ORRERY_DAMAGE_CASE.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -27,6 +27,7 @@
 #include "store/history.hpp"
 #include "store/sqlite_store.hpp"
 #include "tests/end_to_end/cli.hpp"
+#include "tests/end_to_end/test_seed.hpp"
 
 namespace orrery {
 
@@ -269,7 +270,7 @@ const std::vector<std::string> kControllerFiles{"store/store.db",
                                                 "cluster.json"};
 
 TEST_F(DamageCampaign, EachCaseIsRefusedWithItsPlaceOrLosesNothing) {
-  const std::uint64_t seed = asked("ORRERY_SEED", 1);
+  const std::uint64_t seed = test_seed();
   const std::uint64_t cases = asked("ORRERY_DAMAGE_CASES", 60);
   const std::uint64_t only = asked("ORRERY_DAMAGE_CASE", cases);
   std::map<std::string, int> counts;
@@ -287,8 +288,8 @@ TEST_F(DamageCampaign, EachCaseIsRefusedWithItsPlaceOrLosesNothing) {
     }
     const std::string outcome = this->outcome(done);
     const bool right = outcome == "refused" || outcome == "equal" || outcome == "reported";
-    EXPECT_TRUE(right) << "ORRERY_SEED=" << seed << " ORRERY_DAMAGE_CASE=" << i << ": " << done.what
-                       << (done.live ? " while it served: " : ": ") << outcome;
+    EXPECT_TRUE(right) << "ORRERY_TEST_SEED=" << seed << " ORRERY_DAMAGE_CASE=" << i << ": "
+                       << done.what << (done.live ? " while it served: " : ": ") << outcome;
     ++counts[right ? outcome : "wrong"];
   }
   std::string text;
@@ -308,7 +309,7 @@ TEST_F(DamageCampaign, FilesOfALocalClusterAreRefusedOrEveryJobIsAsItWas) {
   ASSERT_GT(files.size(), 4U);
   for (std::size_t i = files.size() / 2; i > 0; --i) files.emplace_back("local.json");
   for (int i = 0; i < 3; ++i) files.emplace_back("nodes/node-0/agent.yaml");
-  const std::uint64_t seed = asked("ORRERY_SEED", 1);
+  const std::uint64_t seed = test_seed();
   const std::uint64_t cases = asked("ORRERY_DAMAGE_CASES", 60) / 6;
   constexpr std::string_view kFinished = "\"phase\": \"finished\"";
   std::map<std::string, int> counts;
@@ -320,7 +321,7 @@ TEST_F(DamageCampaign, FilesOfALocalClusterAreRefusedOrEveryJobIsAsItWas) {
     if (live) ASSERT_NO_FATAL_FAILURE(expect_done("up"));
     const DamageCase done = damage(rng, files);
     if (live) kill_all();
-    const std::string where = fmt::format("ORRERY_SEED={} case {}: {}{}", seed, i, done.what,
+    const std::string where = fmt::format("ORRERY_TEST_SEED={} case {}: {}{}", seed, i, done.what,
                                           live ? " while it ran" : "");
     const CliRun up = orrery("--dir " + path("c") + " up");
     if (up.code != 0) {

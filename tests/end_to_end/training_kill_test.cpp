@@ -2,6 +2,7 @@
 // the same bits. ORRERY_TRAINING_KILLS (10) is the number of kills.
 #include <set>
 
+#include "tests/end_to_end/test_seed.hpp"
 #include "tests/end_to_end/training_run.hpp"
 
 namespace orrery {
@@ -16,7 +17,7 @@ TEST(TrainingKills, AtRandomMomentsLeaveTheSameBits) {
   const int kills = wanted == nullptr ? 10 : std::atoi(wanted);
   const std::string whole = hash_of_one_rank(kSteps);
   ASSERT_EQ(whole.size(), 64u);
-  Rng rng(static_cast<std::uint64_t>(::getpid()));
+  Rng rng(test_seed());
   int killed = 0;
   for (int i = 0; i < kills; ++i) {
     const Training training(kSteps);

@@ -1,5 +1,6 @@
 // orrery-train with ranks that share a model, so that no rank has the whole state: what they
 // compute, and what remains when some die.
+#include "tests/end_to_end/test_seed.hpp"
 #include "tests/end_to_end/training_run.hpp"
 
 namespace orrery {
@@ -99,7 +100,7 @@ void kill_one(const std::string& layout, std::uint32_t world, Rng& rng) {
 }
 
 TEST(TrainingLayoutKills, RanksThatAreLeftReadTheNewestCheckpointAndEndWithTheSameBits) {
-  Rng rng(static_cast<std::uint64_t>(::getpid()));
+  Rng rng(test_seed());
   for (const auto* layout : {kZero, kHalves, kBoth, kStages}) kill_one(layout, 4, rng);
   kill_one(kAll, 8, rng);
 }

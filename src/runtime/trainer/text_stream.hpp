@@ -42,8 +42,6 @@ class TextStream {
                                                  std::uint64_t seed);
 
   [[nodiscard]] const TextCorpus& corpus() const { return corpus_; }
-  /// Number of sequences of an epoch.
-  [[nodiscard]] std::int64_t training_sequences() const { return training_; }
   [[nodiscard]] std::int64_t held_out_sequences() const { return held_out_; }
 
   /// Fills `tokens` with the samples `first`, first + 1 and so on, sequence + 1 tokens each.

@@ -98,7 +98,6 @@ TEST_F(TextStreamTest, ShowsEachSequenceOnceAnEpochAndHoldsOutTheLast) {
   const Result<TextStream> stream = TextStream::create(std::move(*corpus), kSequence, 9);
   ASSERT_TRUE(stream);
   EXPECT_EQ(stream->held_out_sequences(), 2);
-  ASSERT_EQ(stream->training_sequences(), 248);
   std::vector<std::vector<std::string>> epochs(2);
   std::vector<std::int32_t> tokens(kSequence + 1);
   for (std::uint64_t k = 0; k < 496; ++k) {
