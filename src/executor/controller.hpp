@@ -12,6 +12,7 @@
 // log.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
@@ -64,6 +65,19 @@ struct ControllerOptions {
   std::function<void(const Error&)> failed;
 };
 
+/// What a new fleet file changes.
+struct FleetChange {
+  struct Busy {
+    std::string node;
+    std::vector<JobId> jobs;  ///< jobs with devices there, ascending
+  };
+  std::vector<std::string> added;  ///< names of nodes
+  std::vector<std::string> retired;
+  std::vector<Busy> busy;  ///< retired nodes that jobs still hold: the fleet cannot change yet
+  bool applied = false;    ///< false: a dry run, or nodes are busy
+};
+enum class FleetApply : std::uint8_t { kDryRun, kApply };
+
 class Controller final : private HostOutlet {
  public:
   /// Errors: of the texts; of the store (another process has it); damage of the log with its place.
@@ -93,6 +107,11 @@ class Controller final : private HostOutlet {
   /// Returns why the controller is halted, and what an operator can do; empty: it is not halted.
   /// Commands are refused with the same text.
   [[nodiscard]] std::string halted() const;
+  /// Changes the fleet to that of a Fleet file; `answered` is called when the change is durable.
+  /// Errors: those of the text ("fleet.yaml:3:5: ..."); a site or type of accelerator that is in
+  /// use is gone.
+  void apply_fleet(const std::string& yaml, FleetApply how, const std::string& request_id,
+                   Answered<FleetChange> answered);
   /// Replaces the log up to now by a snapshot of the present state, after a check that the snapshot
   /// restores to the same state; `answered` is called when that is durable. Errors: halted; no
   /// space on the disk. Cost: some seconds of the loop for 100,000 jobs.
@@ -143,6 +162,8 @@ class Controller final : private HostOutlet {
   [[nodiscard]] Instant started() const { return started_; }
   /// The texts that the log was begun with.
   [[nodiscard]] const SetupTexts& begun_with() const { return setup_->texts(); }
+  /// The text of the fleet that holds now.
+  [[nodiscard]] const std::string& fleet_text() const;
   /// Calls `then` when everything in the present state is durable.
   void after_durable(std::function<void()> then) { host_->after_durable(std::move(then)); }
 

@@ -365,7 +365,7 @@ TEST_F(LiveCli, TheDoctorNamesNodesAndLinesOfFilesThatTheControllerDoesNotKnow) 
   controller_.on("ListNodes", [&](const FakeController::Heard&) { return answer_with(nodes); });
   const CliRun run = live("doctor --fleet");
   EXPECT_EQ(run.code, 0) << run.err;
-  for (const char* part : {"it names nodes that the cluster was not begun with", "node-8, node-9",
+  for (const char* part : {"it names nodes that the cluster does not have", "node-8, node-9",
                            "it does not name all nodes of the cluster",
                            "tenants.yaml:4: \"weight: 1\" is now \"weight: 3\""}) {
     EXPECT_NE(run.out.find(part), std::string::npos) << part << " in " << run.out;
