@@ -14,6 +14,8 @@ using Verb = std::function<Status()>;
 
 void add_catalog_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+/// Adds the verb that changes a running cluster's fleet to `orrery fleet`.
+void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Verb& chosen);
 void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_compare_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 

@@ -77,10 +77,10 @@ void compare_file(const v1::Cluster& cluster, std::vector<CheckFinding>& finding
                         .advice = std::string(advice),
                         .nodes = {names.begin(), names.end()}});
   };
-  add(cluster.unknown_nodes(), "it names nodes that the cluster was not begun with",
-      "a running cluster's fleet cannot grow: begin a new one, or take them out of the file");
+  add(cluster.unknown_nodes(), "it names nodes that the cluster does not have",
+      "`orrery fleet apply DIR/fleet.yaml` adds them; else take them out of the file");
   add(cluster.missing_nodes(), "it does not name all nodes of the cluster",
-      "put them back, or drain them: a running cluster's fleet cannot shrink");
+      "`orrery fleet apply DIR/fleet.yaml` retires them; else put them back into the file");
 }
 
 /// A changed line that no operator wrote is damage.
@@ -91,8 +91,9 @@ void report_files(const v1::Cluster& cluster, std::vector<CheckFinding>& finding
   if (cluster.file_changes().empty()) return;
   findings.back().advice =
       "since the controller's start; if no operator changed it, the file is damaged: put it back. "
-      "What "
-      "was meant is reported until the next start";
+      "fleet.yaml takes effect with `orrery fleet apply DIR/fleet.yaml`. What was meant is "
+      "reported "
+      "until the next start";
 }
 
 CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {

@@ -1,4 +1,4 @@
-// orrery fleet generate | import | validate | show
+// orrery fleet generate | import | validate | show; apply is in fleet_apply_command.cpp
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -129,7 +129,8 @@ Status show(const CommandOptions& options, const FleetRequest& request) {
 
 void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto request = std::make_shared<FleetRequest>();
-  CLI::App* fleet = app.add_subcommand("fleet", "describe, check and look at fleets");
+  CLI::App* fleet = app.add_subcommand(
+      "fleet", "describe, check and look at fleets; change that of a running cluster");
   fleet->require_subcommand(1);
 
   CLI::App* generate_verb =
@@ -174,6 +175,7 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   show_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return show(options, *request); };
   });
+  add_fleet_apply_command(*fleet, options, chosen);
 }
 
 }  // namespace orrery

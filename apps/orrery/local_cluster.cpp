@@ -112,8 +112,8 @@ Result<LocalCluster> LocalCluster::open(const std::string& directory) {
   cluster.lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!cluster.lock_.valid()) return environment_error(fmt::format("cannot write {}", path));
   if (::flock(cluster.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    return environment_error(
-        fmt::format("another `orrery up` or `down` is at work in {}", cluster.directory_));
+    return environment_error(fmt::format(
+        "another `orrery up`, `down` or `fleet apply` is at work in {}", cluster.directory_));
   }
   if (Status loaded = cluster.load(); !loaded) return forward_error(loaded);
   return cluster;
@@ -292,7 +292,7 @@ Status LocalCluster::start_agent(const LocalNode& node) {
   return save();
 }
 
-/// The fleet of a log stays as it was begun: what fleet.yaml names beyond it has no agent.
+/// What fleet.yaml names and the cluster does not have, since it was not applied, has no agent.
 Status LocalCluster::drop_unknown_nodes() {
   Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return forward_error(cluster);
@@ -332,6 +332,91 @@ Status LocalCluster::wait_for_nodes() {
   }
 }
 
+std::size_t LocalCluster::end_keepers(const std::vector<std::string>& nodes) {
+  std::vector<ProcessIdentity> guards;
+  for (const std::string& node : nodes) {
+    // Each is held for as long as a keeper or its guard lives.
+    for (const std::string& lock : attempt_locks(node_directory(node))) {
+      const ProcessIdentity guard = lock_holder(lock);
+      if (guard.pid > 0) guards.push_back(guard);
+    }
+  }
+  end_all(guards, kKeeperPatience);
+  for (const std::string& node : nodes) leave_run_directory(node_directory(node));
+  return guards.size();
+}
+
+bool LocalCluster::runs() const {
+  return std::any_of(record_.processes.begin(), record_.processes.end(),
+                     [](const LocalProcess& each) { return ProcessHandle(each.process).alive(); });
+}
+
+void LocalCluster::end_nodes(const std::vector<std::string>& nodes) {
+  std::vector<ProcessIdentity> agents;
+  for (const std::string& node : nodes) agents.push_back(process(node).process);
+  end_all(agents, kEndPatience);
+  (void)end_keepers(nodes);
+  for (const std::string& node : nodes) {
+    std::erase_if(record_.processes, [&](const LocalProcess& each) { return each.name == node; });
+  }
+}
+
+Status LocalCluster::wait_until_ready(const std::string& node) {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  const ProcessHandle agent(process(node).process);
+  const std::string log = node_directory(node) + "/agent.log";
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + kStartPatience;
+  v1::GetNodeRequest request;
+  request.set_name(node);
+  while (true) {
+    const auto state = client.call<v1::Node>("GetNode", request);
+    if (!state) return tl::unexpected(state.error());
+    if (state->connected() && state->health() == "ready") return {};
+    if (agent.ended_within(kLook)) {
+      return environment_error(fmt::format("the agent of {} ended while it started:{}", node,
+                                           log_since(log, agent_logs_from_[node])));
+    }
+    if (clock.now_monotonic() > until) {
+      return environment_error(fmt::format("{} is {} after {}, expected ready; see {}", node,
+                                           state->health(), kStartPatience.text(), log));
+    }
+  }
+}
+
+Result<LocalCluster::Followed> LocalCluster::follow_fleet() {
+  const Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return tl::unexpected(cluster.error());
+  address_ = cluster->address;
+  Followed done;
+  const auto in_fleet = [&](const std::string& name) {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [&](const LocalNode& node) { return node.name == name; });
+  };
+  const auto known = [&](const std::string& name) {
+    return std::any_of(record_.processes.begin(), record_.processes.end(),
+                       [&](const LocalProcess& each) { return each.name == name; });
+  };
+  for (const LocalProcess& each : record_.processes) {
+    if (each.name != kController && !in_fleet(each.name)) done.ended.push_back(each.name);
+  }
+  end_nodes(done.ended);
+  if (Status saved = save(); !saved) return forward_error(saved);
+  // A node that is there already keeps its agent, or goes on without one.
+  for (const LocalNode& node : nodes_) {
+    if (known(node.name)) continue;
+    if (Status started = start_agent(node); !started) return forward_error(started);
+    done.started.push_back(node.name);
+  }
+  let_users_through();
+  for (const std::string& node : done.started) {
+    if (Status ready = wait_until_ready(node); !ready) return forward_error(ready);
+  }
+  return done;
+}
+
 Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
   Ended ended;
   std::vector<ProcessIdentity> agents;
@@ -347,17 +432,10 @@ Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
   ended.agents = agents.size();
   record_.processes.clear();
   if (keepers == Keepers::kEnd) {
-    std::vector<ProcessIdentity> guards;
-    for (const LocalNode& node : nodes_) {
-      // Each is held for as long as a keeper or its guard lives.
-      for (const std::string& lock : attempt_locks(node_directory(node.name))) {
-        const ProcessIdentity guard = lock_holder(lock);
-        if (guard.pid > 0) guards.push_back(guard);
-      }
-    }
-    end_all(guards, kKeeperPatience);
-    for (const LocalNode& node : nodes_) leave_run_directory(node_directory(node.name));
-    ended.keepers = guards.size();
+    std::vector<std::string> nodes;
+    nodes.reserve(nodes_.size());
+    for (const LocalNode& node : nodes_) nodes.push_back(node.name);
+    ended.keepers = end_keepers(nodes);
     ++record_.boot;
   }
   ended.other_controller = lock_holder(directory_ + "/store/lock").pid;

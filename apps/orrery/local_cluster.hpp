@@ -49,6 +49,18 @@ class LocalCluster {
   /// are to be accepted and the controller runs; it is halted.
   [[nodiscard]] Result<std::vector<std::string>> start(const ControllerStart& options);
 
+  /// Whether one of its processes runs.
+  [[nodiscard]] bool runs() const;
+  /// What follow_fleet() did.
+  struct Followed {
+    std::vector<std::string> started;  ///< nodes whose agents were started
+    std::vector<std::string> ended;    ///< nodes whose agents and keepers were ended
+  };
+  /// Follows a changed fleet.yaml, which the controller has taken over: starts the agents of new
+  /// nodes, ends those of retired ones, and waits until the new nodes are ready. Errors: an agent
+  /// that ended, with its last output; a node that is not ready in time.
+  [[nodiscard]] Result<Followed> follow_fleet();
+
   /// Whether one of its agents is root and runs jobs without run_as. Precondition: it was started.
   [[nodiscard]] Result<bool> runs_jobs_as_root();
 
@@ -83,6 +95,11 @@ class LocalCluster {
   [[nodiscard]] Status certify_agent(const LocalNode& node);
   [[nodiscard]] Status drop_unknown_nodes();
   [[nodiscard]] Status wait_for_nodes();
+  /// Ends the agents, whose processes are then forgotten, and the keepers of nodes.
+  void end_nodes(const std::vector<std::string>& nodes);
+  /// Ends the keepers with all ranks; returns their number.
+  [[nodiscard]] std::size_t end_keepers(const std::vector<std::string>& nodes);
+  [[nodiscard]] Status wait_until_ready(const std::string& node);
 
   RealStorage storage_;
   FileDescriptor lock_;

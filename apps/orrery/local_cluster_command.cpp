@@ -59,9 +59,9 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
                          cluster.directory(), what));
   if (!cluster.unknown().empty()) {
     print_message(fmt::format(
-        "note: fleet.yaml names {}, which this cluster was not begun with and does not have: its "
-        "fleet cannot grow. A new cluster, in another directory, has all of the file's nodes\n",
-        fmt::join(cluster.unknown(), ", ")));
+        "note: fleet.yaml names {}, which this cluster does not have: `orrery fleet apply "
+        "{}/fleet.yaml` adds them\n",
+        fmt::join(cluster.unknown(), ", "), cluster.directory()));
   }
   print_text(fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
                          node.accelerators, node.type));

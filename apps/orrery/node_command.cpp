@@ -50,7 +50,8 @@ Status print_nodes(const CommandOptions& options, LiveSession& session, const No
   if (!cluster) return tl::unexpected(cluster.error());
   if (cluster->unknown_nodes_size() > 0) {
     print_message(fmt::format(
-        "note: fleet.yaml names {}, which this cluster was not begun with and does not have\n",
+        "note: fleet.yaml names {}, which this cluster does not have: `orrery fleet apply "
+        "DIR/fleet.yaml` adds them\n",
         one_line(fmt::format("{}", fmt::join(cluster->unknown_nodes(), ", ")))));
   }
   return {};

@@ -1,6 +1,6 @@
 // orreryd: the controller of a cluster, as a process (executor/controller.hpp, api/server.hpp).
 //
-//   DIR/fleet.yaml   what a log is begun with
+//   DIR/fleet.yaml   what a log is begun with; written anew when the fleet is changed by a call
 //   DIR/tenants.yaml, DIR/policy.yaml   where they are there: what holds since the newest start or
 //                    SIGHUP; the log keeps it
 //   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
@@ -96,6 +96,7 @@ class Daemon {
   void take_over(const std::string& file, const std::string& now);
   void take_over_files();
   void compare_fleet();
+  void keep_fleet(const std::string& fleet);
   /// Reports the lines of a file that differ from its last applied text.
   void report_changes(const std::string& file, const std::vector<LineChange>& changes);
   void report_settings();
@@ -246,12 +247,17 @@ void Daemon::report_settings() {
   report_changes("controller.yaml", changes_since_applied(env_.storage, path, *yaml));
 }
 
-/// The fleet of a log stays as it was begun, so a file that differs is reported.
+/// The fleet changes by a call alone, so a file that differs is reported.
 void Daemon::compare_fleet() {
   const Result<std::string> yaml = text("fleet.yaml");
-  if (!yaml || *yaml == controller_->begun_with().fleet) return;
-  report_changes("fleet.yaml", line_changes(controller_->begun_with().fleet, *yaml));
+  if (!yaml) return;
+  const std::string& holds = controller_->fleet_text();
+  if (*yaml == holds) return controller_->compare_fleet(*controller_->state().setup().topology);
+  report_changes("fleet.yaml", line_changes(holds, *yaml));
   const std::string path = options_.directory + "/fleet.yaml";
+  log_.warning(env_.clock.now_wall(),
+               "fleet.yaml was changed, and has no effect before it is applied",
+               {{"run", "orrery fleet apply " + path}});
   const auto topology = [&]() -> Result<Topology> {
     const Result<Document> document = Document::parse(*yaml, path);
     if (!document) return tl::unexpected(document.error());
@@ -262,6 +268,15 @@ void Daemon::compare_fleet() {
   if (topology) return controller_->compare_fleet(*topology);
   log_.warning(env_.clock.now_wall(), "fleet.yaml was changed, and is none any more",
                {{"why", topology.error().text()}});
+}
+
+/// A process that ends before the file is written finds at its next start that file and log differ.
+void Daemon::keep_fleet(const std::string& fleet) {
+  if (const Status kept = keep("fleet.yaml", fleet); !kept) {
+    log_.error(env_.clock.now_wall(), "fleet.yaml not written: the log has the present fleet",
+               {{"why", kept.error().text()}});
+  }
+  compare_fleet();
 }
 
 void Daemon::reload() {
@@ -400,6 +415,7 @@ Status Daemon::serve() {
   MethodTable methods = orrery_methods(*controller_, env_);
   add_access_methods(methods, *controller_, env_, {*tokens_, *joins_, authority_});
   add_store_methods(methods, *controller_);
+  add_fleet_methods(methods, *controller_, [this](const std::string& now) { keep_fleet(now); });
   open_calls_.emplace(env_, *tokens_);
   methods_ = open_calls_->watched(counted(
       audited(authorized(methods, *controller_), *audit_, *controller_), controller_->counts()));

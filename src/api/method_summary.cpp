@@ -24,6 +24,7 @@ constexpr std::array kMethodSummaries{
     MethodSummary{"ResumeNode", "nodes", "Lets a drained node work again"},
     MethodSummary{"FenceNode", "nodes", "Declares a lost node switched off"},
     MethodSummary{"BurnInNode", "nodes", "Tests a drained node"},
+    MethodSummary{"ApplyFleet", "nodes", "Adds nodes to the fleet and retires nodes"},
     MethodSummary{"MakeJoinToken", "nodes", "Makes a token by which one agent joins"},
     MethodSummary{"ListPowerDomains", "power", "Lists power domains with limits and plans"},
     MethodSummary{"SetPowerCap", "power", "Sets or removes the cap of a power domain"},

@@ -107,6 +107,7 @@ class Serving {
     MethodTable table = orrery_methods(*controller, real->env());
     add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
     add_store_methods(table, *controller);
+    add_fleet_methods(table, *controller);
     OpenCalls calls(real->env(), *tokens);
     methods = calls.watched(counted(audited(authorized(table, *controller), *audit, *controller),
                                     controller->counts()));

@@ -1,8 +1,28 @@
 #include "api/store_service.hpp"
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/orrery_service.hpp"
+#include "base/line_changes.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
+namespace {
+
+void fill(const FleetChange& change, v1::FleetChange& view) {
+  view.mutable_added()->Add(change.added.begin(), change.added.end());
+  view.mutable_retired()->Add(change.retired.begin(), change.retired.end());
+  for (const FleetChange::Busy& each : change.busy) {
+    v1::BusyNode& busy = *view.add_busy();
+    busy.set_node(each.node);
+    for (const JobId job : each.jobs) busy.add_jobs(job.value());
+  }
+  view.set_applied(change.applied);
+}
+
+}  // namespace
 
 void add_store_methods(MethodTable& table, Controller& controller) {
   table.add<v1::CompactStoreRequest>(
@@ -16,6 +36,35 @@ void add_store_methods(MethodTable& table, Controller& controller) {
           response.set_dropped_batches(log->dropped);
           call->reply(response);
         });
+      });
+}
+
+void add_fleet_methods(MethodTable& table, Controller& controller, FleetChanged changed) {
+  table.add<v1::ApplyFleetRequest>(
+      "ApplyFleet", {Role::kAdmin, Effect::kChange, Scope::kCluster},
+      [&controller, changed = std::move(changed)](const v1::ApplyFleetRequest& request,
+                                                  const std::shared_ptr<Call>& call) {
+        v1::FleetChange view;
+        for (const LineChange& line : line_changes(controller.fleet_text(), request.fleet())) {
+          view.add_changed(change_text("fleet.yaml", line));
+        }
+        const FleetApply how = request.dry_run() ? FleetApply::kDryRun : FleetApply::kApply;
+        const std::string request_id =
+            request.dry_run() ? std::string() : own_request_id(request.request_id(), *call);
+        controller.apply_fleet(
+            request.fleet(), how, request_id,
+            [&controller, changed, call, view](const Result<FleetChange>& change) mutable {
+              if (!change) return call->fail(change.error());
+              fill(*change, view);
+              if (change->applied) {
+                controller.note_operator(
+                    "fleet changed", call->caller().name,
+                    {"nodes", fmt::format("{} added, {} retired", change->added.size(),
+                                          change->retired.size())});
+                if (changed) changed(controller.fleet_text());
+              }
+              call->reply(view);
+            });
       });
 }
 

@@ -1,7 +1,11 @@
-// api/store_service.hpp - the methods of orrery.v1.Orrery that manage the log, for admins.
+// api/store_service.hpp - the methods of orrery.v1.Orrery that manage the log and the fleet, for
+// admins.
 //
 // The controller outlives the table and every call. On the controller's loop.
 #pragma once
+
+#include <functional>
+#include <string>
 
 #include "api/method_table.hpp"
 #include "executor/controller.hpp"
@@ -9,5 +13,10 @@
 namespace orrery {
 
 void add_store_methods(MethodTable& table, Controller& controller);
+
+/// Called with the text of a fleet that holds from now on, before the call that changed it ends.
+using FleetChanged = std::function<void(const std::string& fleet)>;
+
+void add_fleet_methods(MethodTable& table, Controller& controller, FleetChanged changed = {});
 
 }  // namespace orrery

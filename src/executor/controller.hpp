@@ -12,6 +12,7 @@
 // log.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
@@ -161,10 +162,10 @@ class Controller final : private HostOutlet {
   [[nodiscard]] std::uint64_t disk_free_bytes() const { return reserve_->free_bytes(); }
   [[nodiscard]] Instant now() const;
   [[nodiscard]] Instant started() const { return started_; }
-  /// The text of the fleet that holds now.
-  [[nodiscard]] const std::string& fleet_text() const;
   /// The texts that the log was begun with.
   [[nodiscard]] const SetupTexts& begun_with() const { return setup_->texts(); }
+  /// The text of the fleet that holds now.
+  [[nodiscard]] const std::string& fleet_text() const;
   /// Calls `then` when everything in the present state is durable.
   void after_durable(std::function<void()> then) { host_->after_durable(std::move(then)); }
 

@@ -108,6 +108,7 @@ const Shown kShown[] = {
     {"nodes", "ListNodes"},
     {"node n", "GetNode"},
     {"drain n", "DrainNode"},
+    {"fleet apply " ORRERY_SOURCE_DIR "/examples/fleets/laptop.yaml", "ApplyFleet"},
     {"resume n", "ResumeNode"},
     {"node fence n", "FenceNode"},
     {"node burn-in n", "BurnInNode"},
@@ -156,6 +157,7 @@ class EscapesCli : public Cli {
     for (const char* method : {"DrainNode", "ResumeNode", "FenceNode", "BurnInNode"}) {
       answer<v1::NodeResponse>(method, text);
     }
+    answer<v1::FleetChange>("ApplyFleet", text);
     answer<v1::ListPowerDomainsResponse>("ListPowerDomains", text);
     answer<v1::PowerDomain>("SetPowerCap", text);
     answer<v1::ListTenantsResponse>("ListTenants", text);
@@ -190,7 +192,8 @@ TEST_F(EscapesCli, NoLineIsMadeByWhatUsersWrote) {
         "power", "doctor --fleet",
         // Sentences.
         "wait 1", "cancel 1", "hold --name '*'", "submit -- true", "events", "drain n", "resume n",
-        "node fence --yes n", "node burn-in n", "power cap n '5 kW'"}) {
+        "fleet apply " ORRERY_SOURCE_DIR "/examples/fleets/laptop.yaml", "node fence --yes n",
+        "node burn-in n", "power cap n '5 kW'"}) {
     const auto said = [&] {
       const CliRun run = live(verb);
       return run.out + run.err;

@@ -365,11 +365,69 @@ TEST_F(LiveCli, TheDoctorNamesNodesAndLinesOfFilesThatTheControllerDoesNotKnow) 
   controller_.on("ListNodes", [&](const FakeController::Heard&) { return answer_with(nodes); });
   const CliRun run = live("doctor --fleet");
   EXPECT_EQ(run.code, 0) << run.err;
-  for (const char* part : {"it names nodes that the cluster was not begun with", "node-8, node-9",
+  for (const char* part : {"it names nodes that the cluster does not have", "node-8, node-9",
                            "it does not name all nodes of the cluster",
                            "tenants.yaml:4: \"weight: 1\" is now \"weight: 3\""}) {
     EXPECT_NE(run.out.find(part), std::string::npos) << part << " in " << run.out;
   }
+}
+
+TEST_F(LiveCli, FleetApplyDrainsEachRetiredNodeAndAppliesOnceTheyAreEmpty) {
+  const std::string file = "fleet apply " ORRERY_SOURCE_DIR "/examples/fleets/laptop.yaml";
+  v1::FleetChange change;
+  for (int i = 0; i < 23; ++i) change.add_added("new-" + std::to_string(i));
+  for (const char* name : {"node-0", "node-1"}) change.add_retired(name);
+  v1::BusyNode& busy = *change.add_busy();
+  busy.set_node("node-1");
+  for (const std::uint64_t id : {3U, 14U}) busy.add_jobs(id);
+  change.add_changed("fleet.yaml:9: \"count: 2\" is now \"count: 23\"");
+  int applied = 0;
+  controller_.on("ApplyFleet", [&](const FakeController::Heard& heard) {
+    v1::ApplyFleetRequest request;
+    EXPECT_TRUE(request.ParseFromString(heard.request));
+    EXPECT_TRUE(has(request.fleet(), "kind: Fleet"));
+    if (request.dry_run()) return answer_with(change);
+    ++applied;
+    v1::FleetChange done;
+    done.set_applied(true);  // the answer to a call that is repeated
+    return answer_with(done);
+  });
+  std::map<std::string, bool> drained;
+  controller_.on("DrainNode", [&](const FakeController::Heard& heard) {
+    v1::DrainNodeRequest request;
+    EXPECT_TRUE(request.ParseFromString(heard.request));
+    EXPECT_EQ(request.why(), "retired by fleet apply");
+    drained[request.name()] = request.at_once();
+    return answer_with(v1::NodeResponse());
+  });
+  controller_.on("GetNode", [&](const FakeController::Heard&) { return answer_with(v1::Node()); });
+
+  const CliRun refused = live(file);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(refused.out.starts_with("23 nodes added: new-0, new-1, ")) << refused.out;
+  for (const char* part : {"new-19 and 3 more\n2 nodes retired: node-0, node-1\n",
+                           "node-1 is busy: jobs 3, 14\nfleet.yaml:9: "}) {
+    EXPECT_TRUE(has(refused.out, part)) << part << " in " << refused.out;
+  }
+  EXPECT_TRUE(has(refused.err, "1 node of those retired is busy")) << refused.err;
+  EXPECT_EQ(live(file + " --dry-run --drain").code, 0);
+  EXPECT_EQ(applied, 0);
+  EXPECT_TRUE(drained.empty());
+
+  const CliRun run = live("-o json " + file + " --drain");
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_EQ(applied, 1);
+  EXPECT_EQ(drained, (std::map<std::string, bool>{{"node-0", false}, {"node-1", false}}));
+  const auto json = nlohmann::json::parse(run.out);
+  EXPECT_EQ(json["added"].size(), 23u) << run.out;
+  EXPECT_EQ(json["busy"].size(), 0u) << run.out;
+  EXPECT_EQ(json["applied"], true) << run.out;
+  const CliRun forced = live(file + " --force");
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  EXPECT_TRUE(drained["node-1"]);
+  EXPECT_TRUE(has(forced.out, "the fleet is changed\nEach added node needs an agent."))
+      << forced.out;
+  EXPECT_TRUE(has(forced.out, "\n  and so on for 3 nodes\n")) << forced.out;
 }
 
 TEST_F(LiveCli, TheDoctorLooksAtThisMachineAndExitsWithOneOnAProblem) {

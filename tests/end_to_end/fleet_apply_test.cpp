@@ -1,0 +1,288 @@
+// The fleet of a running cluster is changed: nodes come and go under jobs, as an operator sees it.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <set>
+
+#include "base/real_clock.hpp"
+#include "tests/end_to_end/local_cluster.hpp"
+
+namespace orrery {
+
+std::string program() { return ORRERY_PROGRAM; }
+
+namespace {
+
+constexpr Duration kSoon = Duration::seconds(10);
+
+/// A fleet of node-0 to node-N, two in each rack; those of the first rack are there in each.
+std::string fleet_of(int nodes) {
+  std::string text = R"(apiVersion: orrery/v1
+kind: Fleet
+name: lab
+sites:
+- name: here
+  halls:
+  - name: hall
+    pods:
+    - name: pod
+      racks:
+      - {name: first, nodes: [{type: dgx-h100, count: 2, names: "node-[0-1]"}]}
+)";
+  if (nodes > 2) {
+    text += fmt::format(
+        "      - {{name: more, count: {}, nodes: [{{type: dgx-h100, count: 2, names: "
+        "\"node-[2-{}]\"}}]}}\n",
+        (nodes - 2) / 2, nodes - 1);
+  }
+  return text;
+}
+
+/// The nodes of a cluster, as its controller lists them.
+std::set<std::string> names_in(const std::string& list) {
+  std::set<std::string> names;
+  for (const Json& node : Json::parse(list)["nodes"]) names.insert(node["name"]);
+  return names;
+}
+
+class FleetApplyTest : public LocalClusterTest {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    std::filesystem::create_directory(path("c"));
+    two_ = write("two.yaml", fleet_of(2));
+    four_ = write("four.yaml", fleet_of(4));
+  }
+  void begin(int nodes) const {
+    (void)write("c/fleet.yaml", fleet_of(nodes));
+    const CliRun up = live("up");
+    ASSERT_EQ(up.code, 0) << up.err;
+  }
+  [[nodiscard]] Json job(const std::string& id) const {
+    return Json::parse(live("-o json job " + id).out);
+  }
+  [[nodiscard]] std::set<std::string> nodes() const { return names_in(live("-o json nodes").out); }
+  /// Whether it becomes true soon.
+  [[nodiscard]] static bool soon(const std::function<bool()>& condition,
+                                 Duration patience = kSoon) {
+    const RealClock clock;
+    const Instant until = clock.now_monotonic() + patience;
+    do {
+      if (condition()) return true;
+    } while (clock.now_monotonic() < until);
+    return false;
+  }
+  [[nodiscard]] bool runs(const std::string& id) const { return job(id)["phase"] == "running"; }
+  /// Fills so many nodes, each with a job that ends when the file `go` is there.
+  [[nodiscard]] std::vector<std::string> fill(int nodes) const {
+    std::vector<std::string> ids;
+    for (int i = 0; i < nodes; ++i) {
+      ids.push_back(submitted("-n 8 --per node -- sh -c 'until [ -e " + path("go") +
+                              " ]; do sleep 0.05; done'"));
+    }
+    for (const std::string& id : ids) {
+      EXPECT_TRUE(soon([&] { return runs(id); }, Duration::minutes(1))) << job(id);
+    }
+    return ids;
+  }
+  void expect_untouched(const std::vector<std::string>& ids) const {
+    for (const std::string& id : ids) {
+      const Json now = job(id);
+      EXPECT_EQ(now["phase"], "running") << now;
+      EXPECT_EQ(now["attempt"], 1) << now;
+    }
+  }
+  [[nodiscard]] bool agent_runs(const std::string& node) const {
+    return processes_here().find("/nodes/" + node) != std::string::npos;
+  }
+  /// The jobs that run on a node.
+  [[nodiscard]] Json jobs_on(const std::string& node) const {
+    return Json::parse(live("-o json node " + node).out)["jobs"];
+  }
+
+  std::string two_;
+  std::string four_;
+};
+
+TEST_F(FleetApplyTest, AWaitingJobStartsOnAnAddedNodeAndTheOthersRunOn) {
+  begin(2);
+  const std::vector<std::string> first = fill(2);
+  const std::string waits = submitted("-n 8 --per node -- sleep 600");
+  EXPECT_EQ(job(waits)["phase"], "queued");
+  const CliRun dry = live("-o json fleet apply --dry-run " + four_);
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  const Json would = Json::parse(dry.out);
+  EXPECT_EQ(would["added"], Json({"node-2", "node-3"})) << would;
+  EXPECT_EQ(would["retired"], Json::array()) << would;
+  EXPECT_EQ(would["applied"], false) << would;
+  ASSERT_EQ(would["changed"].size(), 1u) << would;
+  EXPECT_EQ(nodes().size(), 2u);
+  EXPECT_EQ(slurp(path("c/fleet.yaml")), fleet_of(2));
+
+  const CliRun applied = live("fleet apply " + four_);
+  ASSERT_EQ(applied.code, 0) << applied.err;
+  EXPECT_NE(applied.out.find("2 nodes added: node-2, node-3\n"), std::string::npos) << applied.out;
+  EXPECT_NE(applied.out.find("the fleet is changed\nstarted agents: node-2, node-3\n"),
+            std::string::npos)
+      << applied.out;
+  EXPECT_TRUE(soon([&] { return runs(waits); })) << job(waits);
+  const std::string node = job(waits)["parts"][0]["node"];
+  EXPECT_TRUE(node == "node-2" || node == "node-3") << node;
+  expect_untouched(first);
+  EXPECT_EQ(slurp(path("c/fleet.yaml")), fleet_of(4));
+  const CliRun again = live("fleet apply " + four_);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_NE(again.out.find("the cluster has this fleet already"), std::string::npos) << again.out;
+
+  EXPECT_EQ(live("down --keep-jobs").code, 0);
+  ASSERT_EQ(live("up").code, 0);
+  EXPECT_EQ(nodes().size(), 4u);
+  expect_untouched(first);
+}
+
+TEST_F(FleetApplyTest, AControllerThatIsKilledRightAfterItHasTheNewFleet) {
+  begin(2);
+  const std::vector<std::string> first = fill(2);
+  const std::string waits = submitted("-n 8 --per node -- sleep 600");
+  ASSERT_EQ(live("fleet apply " + four_).code, 0);
+  kill_dead("c/orreryd.pid");
+  const CliRun up = live("up");
+  ASSERT_EQ(up.code, 0) << up.err;
+  EXPECT_TRUE(soon([&] { return runs(waits); })) << job(waits);
+  EXPECT_EQ(nodes(), (std::set<std::string>{"node-0", "node-1", "node-2", "node-3"}));
+  expect_untouched(first);
+  EXPECT_EQ(slurp(path("c/orreryd.log")).find("has no effect before it is applied"),
+            std::string::npos);
+}
+
+TEST_F(FleetApplyTest, ABusyNodeIsNotRetiredUnlessItMayBeEmptied) {
+  begin(4);
+  const std::vector<std::string> ids = fill(4);
+  const std::string on_two = jobs_on("node-2")[0];
+  const CliRun refused = live("fleet apply " + two_);
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.out.find("2 nodes retired: node-2, node-3\n"), std::string::npos)
+      << refused.out;
+  EXPECT_NE(refused.out.find("node-2 is busy: job " + on_two + "\n"), std::string::npos)
+      << refused.out;
+  for (const char* part : {"2 nodes of those retired are busy", "--drain starts no new work",
+                           "--force evicts the jobs"}) {
+    EXPECT_NE(refused.err.find(part), std::string::npos) << part << " in " << refused.err;
+  }
+  const CliRun dry = live("fleet apply --dry-run " + two_);
+  EXPECT_EQ(dry.code, 0) << dry.err;
+  EXPECT_NE(dry.out.find("node-2 is busy: job " + on_two + "\n"), std::string::npos) << dry.out;
+  EXPECT_NE(dry.out.find("nothing was changed"), std::string::npos) << dry.out;
+  EXPECT_EQ(live("fleet apply --drain --force " + two_).code, 2);
+  EXPECT_EQ(nodes().size(), 4u);
+  EXPECT_EQ(slurp(path("c/fleet.yaml")), fleet_of(4));
+  EXPECT_EQ(Json::parse(live("-o json node node-2").out)["drain"], false);
+  expect_untouched(ids);
+
+  EXPECT_EQ(std::system(("(sleep 3; touch " + path("go") + ") &").c_str()), 0);
+  const CliRun drained = live("fleet apply --drain " + two_);
+  EXPECT_EQ(drained.code, 0) << drained.err;
+  EXPECT_NE(drained.err.find("waiting until node-2 is empty: job " + on_two), std::string::npos)
+      << drained.err;
+  EXPECT_NE(drained.out.find("ended agents: node-2, node-3\n"), std::string::npos) << drained.out;
+  EXPECT_EQ(nodes(), (std::set<std::string>{"node-0", "node-1"}));
+  EXPECT_EQ(job(on_two)["phase"], "finished");
+}
+
+TEST_F(FleetApplyTest, ForceEvictsWhatRunsOnARetiredNode) {
+  begin(4);
+  const std::vector<std::string> ids = fill(4);
+  const std::string evicted = jobs_on("node-3")[0];
+  const CliRun forced = live("-o json fleet apply --force " + two_);
+  EXPECT_EQ(forced.code, 0) << forced.err;
+  const Json change = Json::parse(forced.out);
+  EXPECT_EQ(change["retired"], Json({"node-2", "node-3"})) << change;
+  EXPECT_EQ(change["busy"], Json::array()) << change;
+  EXPECT_EQ(change["applied"], true) << change;
+  EXPECT_EQ(nodes().size(), 2u);
+  EXPECT_FALSE(agent_runs("node-3"));
+  EXPECT_EQ(job(evicted)["phase"], "queued") << job(evicted);
+}
+
+TEST_F(FleetApplyTest, AnIdleNodeThatIsRetiredLosesItsAgentAndMayComeBack) {
+  begin(4);
+  EXPECT_TRUE(agent_runs("node-3"));
+  const std::string file = path("c/fleet.yaml");
+  (void)write("c/fleet.yaml", fleet_of(2));
+  ASSERT_EQ(::kill(std::stoi(slurp(path("c/orreryd.pid"))), SIGHUP), 0);
+  const auto told = [&](const std::string& words) {
+    return live("doctor --fleet").out.find(words) != std::string::npos;
+  };
+  EXPECT_TRUE(soon([&] { return told("it does not name all nodes of the cluster"); }))
+      << "a file that is not applied is told";
+  const CliRun retired = live("fleet apply " + file);
+  EXPECT_EQ(retired.code, 0) << retired.err;
+  EXPECT_FALSE(told("it does not name all nodes of the cluster"));
+  EXPECT_FALSE(agent_runs("node-2"));
+  EXPECT_FALSE(agent_runs("node-3"));
+  EXPECT_TRUE(agent_runs("node-1"));
+  EXPECT_EQ(nodes(), (std::set<std::string>{"node-0", "node-1"}));
+  const std::string piped =
+      program() + " --dir " + path("c") + " fleet apply - <" + four_ + " >" + path("out");
+  EXPECT_EQ(std::system(piped.c_str()), 0);
+  EXPECT_EQ(nodes().size(), 4u);
+  EXPECT_EQ(live("submit --wait -n 32 --per node -- true").code, 0);
+  const std::string wrong = write("wrong.yaml", "apiVersion: orrery/v1\nkind: Fleet\nnodes: 2\n");
+  const CliRun refused = live("fleet apply " + wrong);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("wrong.yaml:"), std::string::npos) << refused.err;
+  EXPECT_EQ(nodes().size(), 4u);
+}
+
+/// A controller that no `orrery up` started: its nodes have no agents.
+class FleetApplyAloneTest : public Cli {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    std::filesystem::create_directory(path("d"));
+    (void)write("d/fleet.yaml", fleet_of(2));
+    const std::string daemon =
+        std::filesystem::path(program()).parent_path().string() + "/orreryd --dir " + path("d");
+    ASSERT_EQ(
+        std::system((daemon + " >" + path("log") + " 2>&1 & echo $! >" + path("pid")).c_str()), 0);
+    pid_ = std::stoi(slurp(path("pid")));
+    while (slurp(path("d/orreryd.pid")) != slurp(path("pid"))) {
+      ASSERT_TRUE(std::filesystem::exists(fmt::format("/proc/{}", pid_))) << slurp(path("log"));
+    }
+  }
+  void TearDown() override {
+    EXPECT_EQ(::kill(pid_, SIGTERM), 0);
+    while (std::filesystem::exists(fmt::format("/proc/{}", pid_))) {
+    }
+    Cli::TearDown();
+  }
+  [[nodiscard]] CliRun live(const std::string& arguments) const {
+    return orrery("--dir " + path("d") + " " + arguments);
+  }
+
+  int pid_ = 0;
+};
+
+TEST_F(FleetApplyAloneTest, TakesTwoHundredNodesAtOnceAndSaysHowTheirAgentsJoin) {
+  const std::string many = write("many.yaml", fleet_of(202));
+  const RealClock clock;
+  const Instant before = clock.now_monotonic();
+  const CliRun applied = live("fleet apply " + many);
+  EXPECT_LT(clock.now_monotonic() - before, kSoon);
+  ASSERT_EQ(applied.code, 0) << applied.err;
+  for (const char* part :
+       {"200 nodes added: node-2, ", " and 180 more\n", "  orrery node token node-2 > node-2.token",
+        "  orrery-agent --node node-21 --controller ", "  and so on for 180 nodes\n"}) {
+    EXPECT_NE(applied.out.find(part), std::string::npos) << part << " in " << applied.out;
+  }
+  EXPECT_EQ(names_in(live("-o json nodes").out).size(), 202u);
+  EXPECT_EQ(slurp(path("d/fleet.yaml")), fleet_of(202));
+  EXPECT_EQ(live("node token node-201").code, 0);
+  EXPECT_NE(slurp(path("d/audit.log")).find("\"ApplyFleet\""), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
