@@ -441,7 +441,7 @@ TEST_F(ExecTest, AttachShowsWhatRanksWriteAndEndsNothing) {
   const std::string id = running("echo begun");
   AtTerminal user(program() + " --dir " + path("c") + " attach " + id);
   const std::string shown = user.await("begun");
-  EXPECT_TRUE(holds(shown, "ranks read no input: `orrery exec " + id + "`")) << shown;
+  EXPECT_TRUE(holds(shown, "ranks read no input; `orrery exec " + id + "`")) << shown;
   user.type("\x03");
   (void)user.end();
   EXPECT_EQ(phase(id), "running");
