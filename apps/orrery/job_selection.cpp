@@ -77,8 +77,8 @@ Status check(const JobSelection& asked, std::string_view verb) {
                                        verb));
   }
   if (!asked.jobs.empty() && asked.filtered()) {
-    return input_error({}, fmt::format("\"{}\" and a filter: expected either jobs or a filter "
-                                       "(--name, --tenant, --user, --state)",
+    return input_error({}, fmt::format("\"{}\" and a filter: expected jobs or a filter (--name, "
+                                       "--tenant, --user, --state), not both",
                                        asked.jobs.front()));
   }
   constexpr std::string_view kStates[] = {"held", "queued", "starting", "running", "stopping"};

@@ -183,8 +183,8 @@ CheckFinding users(const std::vector<RootAgentFacts>& agents) {
     return {"users", kWarning,
             fmt::format("allow_agent_user on {}: jobs without run_as run as root",
                         fmt::join(root, ", ")),
-            "such a job can read the node's keys and stop other jobs: give each tenant a run_as in "
-            "tenants.yaml and take allow_agent_user away"};
+            "such a job can read the keys of the node and stop other jobs: set run_as for each "
+            "tenant in tenants.yaml and remove allow_agent_user"};
   }
   if (agents.empty()) return {"users", kOk, "no agent runs here as root", ""};
   return {"users", kOk, "agents run jobs as their users", ""};

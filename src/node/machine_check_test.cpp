@@ -72,7 +72,7 @@ TEST(MachineCheck, EachTrapIsSeenAndSaysWhatToDo) {
       {"name", kWarning, "--address", [](auto& m) { m.name_trouble = "unknown"; }},
       {"ports", kProblem, "filters", [](auto& m) { m.listen_trouble = "Permission denied"; }},
       {"files", kWarning, "ulimit -n", [](auto& m) { m.open_files_max = 1'024; }},
-      {"users", kWarning, "give each tenant a run_as",
+      {"users", kWarning, "set run_as for each tenant",
        [](auto& m) { m.root_agents = {{"node-0", false}, {"node-1", true}}; }},
       {"proc", kWarning, "hidepid=2", [](auto& m) { m.root_agents = {{"node-0", false}}; }},
       {"control-groups", kWarning, "mount", [](auto& m) { m.control_groups.clear(); }},

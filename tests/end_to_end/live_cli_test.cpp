@@ -134,7 +134,7 @@ TEST_F(LiveCli, AScriptForSbatchIsASpecAndWhatItDoesNotKnowIsAnErrorUnlessItIsLe
 TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
   const std::pair<const char*, const char*> cases[] = {
       {"submit", "nothing to submit"},
-      {"submit --", "nothing behind --"},
+      {"submit --", "nothing after --"},
       {"submit job.yaml -- true", "expected one of them"},
       {"submit --env A --dry-run -- true", "expected NAME=VALUE"},
       {"submit --per nodes --dry-run -- true", "did you mean \"node\"?"},
@@ -144,9 +144,9 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"--retry 3 jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
       {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},
-      {"jobs -- true", "only `orrery submit`, `exec` and `shell` take a command"},
+      {"jobs -- true", "only `orrery submit`, `orrery exec` and `orrery shell` take a command"},
       {"exec x -- true", "job \"x\": expected its number"},
-      {"exec 1 --", "nothing behind --"},
+      {"exec 1 --", "nothing after --"},
       {"job seven", "expected its number"},
       {"down --dir nowhere", "no cluster at nowhere"},
       {"jobs --dir nowhere", "no cluster at nowhere"},
@@ -324,9 +324,9 @@ TEST_F(LiveCli, TheDoctorNamesTheNodesThatDifferFromTheRest) {
   const CliRun alike = live("doctor --fleet");
   EXPECT_EQ(alike.code, 0) << alike.err;
   EXPECT_EQ(alike.out,
-            "ok  log      the controller decides\n"
+            "ok  log      the controller accepts changes\n"
             "ok  agents   3 of 3 connected\n"
-            "ok  program  0.1.0 is the controller's and that of 3 of 3 agents\n"
+            "ok  program  0.1.0 on the controller and on 3 of 3 agents\n"
             "ok  users    no node runs jobs as root\n"
             "ok  kernel   6.1 on 3 of 3\n"
             "ok  driver   NVIDIA 550.54 on 3 of 3 with h100\n");
@@ -365,7 +365,7 @@ TEST_F(LiveCli, TheDoctorNamesNodesAndLinesOfFilesThatTheControllerDoesNotKnow) 
   controller_.on("ListNodes", [&](const FakeController::Heard&) { return answer_with(nodes); });
   const CliRun run = live("doctor --fleet");
   EXPECT_EQ(run.code, 0) << run.err;
-  for (const char* part : {"it names nodes that the cluster was not begun with", "node-8, node-9",
+  for (const char* part : {"it names nodes that the cluster was started without", "node-8, node-9",
                            "it does not name all nodes of the cluster",
                            "tenants.yaml:4: \"weight: 1\" is now \"weight: 3\""}) {
     EXPECT_NE(run.out.find(part), std::string::npos) << part << " in " << run.out;
