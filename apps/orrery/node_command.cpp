@@ -233,8 +233,8 @@ Status make_join_token(const CommandOptions& options, LiveSession& session,
     }
     print_message(fmt::format(
         "Within one hour, run on {0}, with a copy of {2}/tls/ca.pem and this token in FILE:\n"
-        "  orrery-agent --node {0} --controller {1} --ca ca.pem --dir /var/lib/orrery/agent "
-        "--join @FILE\n",
+        "  orrery-agent --node {0} --controller {1} --ca ca.pem --dir /var/lib/orrery/agent --join "
+        "@FILE\n",
         asked.name, session.client().address(), cluster_directory(options)));
     print_text(made->token() + "\n");
   }
@@ -267,8 +267,7 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   node.footer(
       "Examples:\n  orrery node node-3\n"
       "  orrery node token node-3    > FILE  (then on node-3: orrery-agent --node node-3 --join "
-      "@FILE "
-      "..)\n"
+      "@FILE ..)\n"
       "  orrery node burn-in node-3  (on a drained node; `orrery node node-3` shows the result)\n"
       "  orrery node fence node-3    (only if the node is switched off)");
   CLI::App& fence =
@@ -277,12 +276,9 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   fence.add_flag("--yes", asked->yes, "confirm without a prompt that the node is switched off");
   run(fence, fence_node);
   run(named(node, "burn-in",
-            "test a drained node: processors and memory, or the test that its operator has "
-            "configured"),
+            "test a drained node: processors and memory, or the test set by its operator"),
       burn_in_node);
-  run(named(node, "token",
-            "print a single-use token with which the agent of a node joins the cluster"),
-      make_join_token);
+  run(named(node, "token", "print a single-use token with which an agent joins"), make_join_token);
   run(node, print_node);
   CLI::App& drain = several("drain", "drain nodes, so that no new jobs start on them");
   drain.add_option("--why", asked->why, "reason, shown with the nodes, in events and in the log")
@@ -290,14 +286,9 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   drain.add_flag("--now", asked->at_once,
                  "also stop running jobs, which restart on other nodes; works on nodes that are "
                  "already draining");
-  drain
-      .add_option("--from", asked->from,
-                  "start of a maintenance window (2026-12-01T06:00:00Z); needs --to")
+  drain.add_option("--from", asked->from, "start of a maintenance window; needs --to")
       ->type_name("TIME");
-  drain
-      .add_option("--to", asked->to,
-                  "end of the maintenance window; the node then accepts jobs again")
-      ->type_name("TIME");
+  drain.add_option("--to", asked->to, "end of the maintenance window")->type_name("TIME");
   drain.footer(
       "Examples:\n  orrery drain node-3 --why \"new disk\"\n  orrery resume node-3\n"
       "  orrery drain node-3,node-4 --now\n"

@@ -404,7 +404,7 @@ TEST_F(ExecTest, ATerminalIsRawHasTheSizeOfTheUsersAndIsGivenBack) {
   EXPECT_TRUE(killed.echoes());
   const CliRun none = live("exec " + id + " -t -- true");
   EXPECT_EQ(none.code, 2);
-  EXPECT_TRUE(holds(none.err, "no terminal")) << none.err;
+  EXPECT_TRUE(holds(none.err, "not a terminal")) << none.err;
 }
 
 TEST_F(ExecTest, AShellHoldsItsDevicesForAsLongAsItLasts) {

@@ -145,9 +145,9 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},
       {"jobs -- true", "only `orrery submit`, `orrery exec` and `orrery shell` take a command"},
-      {"exec x -- true", "job \"x\": expected its number"},
+      {"exec x -- true", "job \"x\": expected the number of a job"},
       {"exec 1 --", "nothing after --"},
-      {"job seven", "expected its number"},
+      {"job seven", "expected the number of a job"},
       {"down --dir nowhere", "no cluster at nowhere"},
       {"jobs --dir nowhere", "no cluster at nowhere"},
       {"up --nodes 0 --dir nowhere", "expected 1 to"}};

@@ -190,7 +190,7 @@ TEST_F(LocalClusterTest, UpAfterAFailedStartPrintsTheLineThatMattersFirst) {
   (void)write("c/controller.yaml", "apiVersion: orrery/v1\nkind: Controller\nretian: 3 h\n");
   const CliRun up = live("up");
   EXPECT_EQ(up.code, 1) << up.out;
-  EXPECT_TRUE(up.err.starts_with("orrery: orreryd ended while it started: orreryd: ")) << up.err;
+  EXPECT_TRUE(up.err.starts_with("orrery: orreryd exited during startup: orreryd: ")) << up.err;
   const std::string first = up.err.substr(0, up.err.find('\n'));
   EXPECT_NE(first.find("controller.yaml:3:1: unknown key \"retian\", did you mean \"retain\"?"),
             std::string::npos)
