@@ -8,6 +8,7 @@
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
 #include "apps/orrery/store_setup.hpp"
+#include "base/count_text.hpp"
 #include "base/terminal_text.hpp"
 #include "control/snapshot.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -71,9 +72,9 @@ Status verify(const CommandOptions& options, const StoreRequest& asked) {
                 {"history_hash", print_hash(verified->history_hash)}});
     return {};
   }
-  print_text(fmt::format("{}: good: {} with {} events in {} segments, history hash {}\n",
-                         (*store)->name(), print_batches(verified->extent), read.events,
-                         read.segments, print_hash(verified->history_hash)));
+  print_text(fmt::format("{}: good: {} with {} in {}, history hash {}\n", (*store)->name(),
+                         print_batches(verified->extent), counted(read.events, "event"),
+                         counted(read.segments, "segment"), print_hash(verified->history_hash)));
   if (!verified->snapshots.empty()) {
     print_text(fmt::format("snapshots up to batch {}\n", fmt::join(verified->snapshots, ", ")));
   }
@@ -152,8 +153,9 @@ void print_compacted(const CommandOptions& options, const std::string& name,
                        {"snapshot_bytes", log.snapshot_bytes},
                        {"dropped_batches", log.dropped}});
   }
-  print_text(fmt::format("{}: a snapshot of {} bytes up to batch {}, {} batches dropped\n", name,
-                         log.snapshot_bytes, log.covers, log.dropped));
+  print_text(fmt::format("{}: wrote a snapshot of {} up to batch {}, dropped {}\n", name,
+                         counted(log.snapshot_bytes, "byte"), log.covers,
+                         log.dropped == 1 ? "1 batch" : fmt::format("{} batches", log.dropped)));
 }
 
 /// The controller that writes the store does it.

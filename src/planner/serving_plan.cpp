@@ -265,7 +265,7 @@ class ServingPlanner {
     const double tokens = question_.input + question_.output;
     if (model != nullptr && model->positions_max > 0 &&
         tokens > static_cast<double>(model->positions_max)) {
-      note_once(fmt::format("requests of {} tokens, more than the {} the model was made for",
+      note_once(fmt::format("requests of {} tokens exceed the maximum of the model, {} tokens",
                             tokens, model->positions_max));
     }
   }

@@ -128,7 +128,9 @@ TEST_F(LiveCli, AScriptForSbatchIsASpecAndWhatItDoesNotKnowIsAnErrorUnlessItIsLe
   const std::pair<std::string, std::string> own{"A", "1"};
   EXPECT_EQ(std::ranges::count(job.launch->environment, own), 1);
   const CliRun sized = orrery("submit --dry-run -n 4 " + script);
-  EXPECT_NE(sized.err.find("--accelerators: not beside a file"), std::string::npos) << sized.err;
+  EXPECT_NE(sized.err.find("--accelerators: expected no such option with a file"),
+            std::string::npos)
+      << sized.err;
 }
 
 TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {

@@ -134,7 +134,7 @@ TEST_F(PredictionCli, PredictsTheStepsOfLocalRanks) {
     EXPECT_GT(predicted, mean / kBand) << ranks << " ranks";
     EXPECT_NEAR(json.at("step_s_prediction_error").get<double>(), predicted / mean - 1, 1e-9);
   }
-  EXPECT_NE(slurp(path("page.html")).find("the same, predicted"), std::string::npos);
+  EXPECT_NE(slurp(path("page.html")).find("step time, predicted"), std::string::npos);
   expect_layouts(node);
   expect_planned_job(node);
   expect_doubts(slurp(node));
@@ -157,7 +157,7 @@ TEST_F(PredictionCli, SaysWhatItCannotPredictFrom) {
   EXPECT_NE(mixture.err.find("experts cannot be predicted"), std::string::npos) << mixture.err;
   const CliRun half = orrery("report " + path("run") + " --training " + spec);
   EXPECT_EQ(half.code, 2);
-  EXPECT_NE(half.err.find("give both or none"), std::string::npos) << half.err;
+  EXPECT_NE(half.err.find("expected both or neither"), std::string::npos) << half.err;
 }
 
 }  // namespace
