@@ -19,7 +19,7 @@ namespace {
 struct DesignOptions {
   std::string file;
   std::string candidates;
-  std::string precision;  ///< of the services
+  std::string precision;  ///< number format of the services
   std::string span = "7 days";
   std::string out;
   std::uint64_t seed = 1;

@@ -52,9 +52,8 @@ constexpr Duration kEndPatience = Duration::seconds(10);
 /// Ranks have their grace before a keeper kills them; then it is killed, which ends them at once.
 constexpr Duration kKeeperPatience = Duration::seconds(40);
 
-/// The last lines of a log, to show why a program ended.
-/// What a program has logged since the log had so many bytes: first what it said last of itself
-/// ("orreryd: ..", which is why it ended), then the lines before.
+/// Returns the log from byte `size` on, to show why a program ended: first its last message about
+/// itself ("orreryd: .."), then the lines before.
 std::string log_since(const std::string& path, std::uint64_t size) {
   constexpr std::size_t kShown = 2'000;
   const Result<std::string> text = read_file(path, 64 << 20);

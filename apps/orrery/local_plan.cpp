@@ -31,7 +31,7 @@ std::string doubt_of(const CalibratedMachine& machine) {
       host.processor, host.cores, products);
 }
 
-/// The step of so many ranks that follow `spec`.
+/// The step of `ranks` ranks that follow `spec`.
 Result<LocalStep> predict(const LocalPlan& plan, const TrainingSpec& spec, std::uint32_t ranks) {
   const std::uint32_t shards = spec.batch.shards;
   const std::uint32_t replicas = ranks / spec.layout.ranks();

@@ -21,7 +21,7 @@ namespace {
 
 struct NodeAsked {
   std::string name;
-  std::vector<std::string> names;  ///< of verbs that take several
+  std::vector<std::string> names;  ///< names of nodes, for verbs that take several
   std::string why;
   std::string from;
   std::string to;

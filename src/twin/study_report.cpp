@@ -21,7 +21,8 @@ namespace orrery {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kPanelsMax = 12;  ///< of one plot; a panel for each combination of other axes
+constexpr std::size_t kPanelsMax =
+    12;  ///< panels of one plot; a panel for each combination of other axes
 
 /// The figures shown, each once, in the order they were asked for.
 std::vector<std::size_t> columns_of(const StudySpec& spec) {

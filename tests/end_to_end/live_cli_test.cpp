@@ -142,7 +142,7 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"submit --per nodes --dry-run -- true", "did you mean \"node\"?"},
       {"submit --time-limit 5 bananas --dry-run -- true", "orrery: "},
       {"submit --time-limit 5 --dry-run -- true", "--time-limit: \"5\" has no unit"},
-      {"status", "no verb \"status\"; what it does elsewhere is `orrery top`"},
+      {"status", "no verb \"status\"; the corresponding verb is `orrery top`"},
       {"--retry 3 jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
       {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},
