@@ -20,7 +20,7 @@ std::string head(const Design& design) {
   const DesignSite& asked = design.spec->site;
   std::string text = fmt::format("{}: {}\n", design.spec->name, design.chosen.label);
   for (const DesignGroup& group : design.groups) {
-    text += fmt::format("  nodes  {} x {} with {} accelerators, of which {} spare nodes\n",
+    text += fmt::format("  nodes  {} x {} with {} accelerators; spare nodes: {}\n",
                         print_count(group.nodes), group.candidate->node->id,
                         print_count(group.accelerators()), group.spares);
   }
