@@ -181,7 +181,7 @@ class LayoutSearch {
     if (can) can = check(spec);
     if (can && ranks / spec.layout.ranks() > spec.batch.shards) {
       can = input_error(spec.batch.where,
-                        fmt::format("batch.shards: {} are too few for {} replicas",
+                        fmt::format("batch.shards: {} shards are too few for {} replicas",
                                     spec.batch.shards, ranks / spec.layout.ranks()));
     }
     if (!can) {

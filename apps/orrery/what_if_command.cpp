@@ -241,10 +241,11 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
                   "log of the controller, or a backup of it (default: store in --dir)")
       ->type_name("DIR|FILE");
   verb.footer(
-      "The cluster is only read; nothing changes in it. A job is taken to run as long as its "
-      "plan,\n"
-      "estimate or time limit says; nothing fails, and what is lost or in repair stays away, but\n"
-      "for what --add names.\n\n"
+      "`orrery what-if` reads the cluster and changes nothing. The simulation assumes that each "
+      "job\n"
+      "runs as long as its plan, estimate or time limit states, that nothing fails, and that "
+      "nodes\n"
+      "which are lost or in repair stay away, except those named by --add.\n\n"
       "Examples:\n  orrery what-if --submit big.yaml --copies 2\n"
       "  orrery what-if --drain node-3,node-4 --now\n  orrery what-if --policy easy -o json\n"
       "  orrery what-if --add rack-9-node-0,rack-9-node-1\n"

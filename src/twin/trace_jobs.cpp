@@ -153,8 +153,8 @@ Result<Maker::Speeds> Maker::speeds_of(const TraceJob& job) const {
   if (steps_alone(job)) {
     return input_error(
         {"", job.line, 0},
-        fmt::format("job \"{}\" tells {} steps of \"{}\" and no run time: give --throughputs with "
-                    "a rate for {} of {}",
+        fmt::format("job \"{}\" states {} steps of \"{}\" and no run time: expected --throughputs "
+                    "with a rate for {} of {}",
                     job.name, job.steps, job.model, job.accelerators, names_of(types)));
   }
   Speeds speeds;
@@ -162,8 +162,8 @@ Result<Maker::Speeds> Maker::speeds_of(const TraceJob& job) const {
     return input_error(
         {"", job.line, 0},
         fmt::format(
-            "job \"{}\" may run on {}, and nothing says how fast it is on each: give --throughputs "
-            "with its rates, --map to assume them, or one type of accelerator",
+            "job \"{}\" may run on {}, but its rate on each is unknown: expected --throughputs "
+            "with its rates, --map to assume them, or a single type of accelerator",
             job.name, names_of(types)));
   }
   std::vector<FleetTypeId> without;
@@ -252,8 +252,8 @@ Result<TrueJob> Maker::truth_of(const TraceJob& job, const Speeds& speeds) const
   if (job.spec != nullptr && truth.work == Duration() && job.spec->kind != JobKind::kServe) {
     return input_error(
         {"", job.line, 0},
-        fmt::format("job \"{}\" tells neither how long it runs nor how much it trains: give `run` "
-                    "beside `spec`, or steps or tokens in its work",
+        fmt::format("job \"{}\" states neither a run time nor an amount of training: expected "
+                    "`run` next to `spec`, or steps or tokens in its work",
                     job.name));
   }
   if (truth.work > Duration() || job.steps == 0) {
@@ -408,8 +408,8 @@ Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context, 
   });
   if (timeless && !made.jobs.empty()) {
     return input_error({},
-                       "no job of the trace tells how long it runs, as a time above 0 s, or how "
-                       "many steps it trains, so that none can be played");
+                       "no job of the trace states a run time above 0 s or a number of steps, so "
+                       "that no job can be simulated");
   }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const PlayedJob& a, const PlayedJob& b) { return a.submit < b.submit; });

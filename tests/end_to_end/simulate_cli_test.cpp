@@ -201,7 +201,7 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsRefused) {
   const CliRun run =
       orrery("simulate --accelerators h100:8 --policy fifo --format sia --trace " + sia);
   EXPECT_EQ(run.code, 2) << run.out;
-  EXPECT_NE(run.err.find("how long it runs"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("no job of the trace states a run time"), std::string::npos) << run.err;
   static_cast<void>(trace("0", 60));
   const CliRun timed = orrery(
       "simulate --accelerators h100:8 --policy fifo --format philly --trace " + path("one.csv"));
@@ -298,7 +298,7 @@ TEST_F(SimulateCli, UnlikeTypesWithoutRatesAreRefused) {
   const std::string asked = "simulate --accelerators h100:8,k80:8 --generate philly --jobs 5 ";
   const CliRun run = orrery(asked);
   EXPECT_EQ(run.code, 2);
-  EXPECT_NE(run.err.find("nothing says how fast it is on each"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("its rate on each is unknown"), std::string::npos) << run.err;
   EXPECT_EQ(orrery(asked + "--map").code, 0);
 }
 
@@ -573,7 +573,7 @@ TEST_F(SimulateCli, ATraceOfRunTimesOfZeroIsToldSo) {
   const CliRun run = orrery("simulate --accelerators h100:8 --policy fifo --trace " +
                             trace("2026-01-01T00:00:00", 0) + " --format philly");
   EXPECT_EQ(run.code, 2);
-  EXPECT_NE(run.err.find("tells how long it runs, as a time above 0 s, or"), std::string::npos)
+  EXPECT_NE(run.err.find("states a run time above 0 s or a number of steps"), std::string::npos)
       << run.err;
 }
 
