@@ -116,7 +116,7 @@ class Daemon {
   Options options_;
   DescriptorLogSink sink_;
   Log log_;
-  std::string overlay_;  ///< of the catalog; empty: there is none
+  std::string overlay_;  ///< overlay of the catalog; empty: none
   Catalog catalog_;
   Calibration calibration_;
   ModelCatalog models_;

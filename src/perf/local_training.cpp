@@ -27,7 +27,7 @@ constexpr double kHeadTile = 128;
 struct Line {
   double at_zero = 0;
   double slope = 0;
-  double mean = 0;  ///< of all y
+  double mean = 0;  ///< mean of all y
 };
 
 struct Point {

@@ -340,7 +340,7 @@ class ServingPlanner {
 
   const PlannerFacts& facts_;
   const ServingQuestion& question_;
-  std::map<std::size_t, Background> backgrounds_;  // of machines with offers
+  std::map<std::size_t, Background> backgrounds_;  // backgrounds of machines with offers
   std::vector<ServingOffer> offers_;
   ServingAnswer answer_;
 };

@@ -273,7 +273,7 @@ class SeriesReader {
   std::string_view text_;
   const std::string& file_;
   const Subject& subject_;
-  std::size_t offset_ = 0;  ///< of the next line
+  std::size_t offset_ = 0;  ///< offset of the next line
   std::size_t time_ = 0;    ///< columns
   std::size_t value_ = 0;
   double factor_ = 1;

@@ -111,7 +111,7 @@ Result<std::vector<std::string>> path_of(const DocumentNode& option) {
 /// A unit in which all values of an axis may be, and how it is drawn.
 struct ValueUnit {
   const QuantityKind* kind;  ///< null: bare numbers
-  double factor;             ///< of what is drawn over base units
+  double factor;             ///< ratio of the drawn unit to the base unit
   AxisUnit unit;
   std::string_view symbol;
 };
