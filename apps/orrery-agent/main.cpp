@@ -70,9 +70,9 @@ Status emulate(const std::string& text, const Catalog& catalog, NodeInventory& i
   const char* const digits = colon == text.npos ? end : text.data() + colon + 1;
   const auto [rest, failed] = std::from_chars(digits, end, count);
   if (failed != std::errc() || rest != end || count == 0 || count > kDevicesMax) {
-    return input_error({}, fmt::format("--emulate: \"{}\": expected TYPE:N with N from 1 to {}, "
-                                       "such as h100:8",
-                                       text, kDevicesMax));
+    return input_error(
+        {}, fmt::format("--emulate: \"{}\": expected TYPE:N with N from 1 to {}, such as h100:8",
+                        text, kDevicesMax));
   }
   Result<const Accelerator*> type = catalog.require<Accelerator>(text.substr(0, colon));
   if (!type) return input_error({}, fmt::format("--emulate: {}", type.error().message));
@@ -247,7 +247,7 @@ Status join(const Options& options, const Env& env, const std::string& directory
   if (!joined) return tl::unexpected(joined.error());
   if (joined->node() != options.node) {
     return input_error(
-        {}, fmt::format("--join: the token is one of node \"{}\", and is used up", joined->node()));
+        {}, fmt::format("--join: the token is for node \"{}\", and is now used", joined->node()));
   }
   // The token is used up, so the certificate must survive a loss of power.
   RealStorage durable;
@@ -320,45 +320,45 @@ int try_machine_out() {
 
 int main(int count, char** arguments) {
   CLI::App app(
-      "The agent of one node: starts what the controller orders, and reports. `orrery up` starts\n"
-      "some on this machine. Ended or replaced, it leaves all jobs running.",
+      "The agent of one node starts the processes of jobs for the controller and reports their "
+      "state.\n"
+      "`orrery up` starts agents on this machine. Jobs keep running when an agent stops or "
+      "restarts.",
       "orrery-agent");
   orrery::Options options;
   auto* controller =
       app.add_option("--controller", options.controller, "HOST:PORT of the controller");
   auto* node = app.add_option("--node", options.node, "name of this node in the fleet");
-  auto* directory =
-      app.add_option("--dir", options.directory, "directory of what runs here, one for each agent");
+  auto* directory = app.add_option("--dir", options.directory,
+                                   "state directory of the agent; each agent needs its own");
   app.add_option("--address", options.address,
-                 "name or number that other nodes reach this one by (default: the host name)");
+                 "host name or address of this node for other nodes (default: the host name)");
   app.add_option("--emulate", options.emulated,
-                 "TYPE:N: declare accelerators for a test or demonstration, such as h100:8");
+                 "emulated accelerators for tests and demonstrations, TYPE:N, such as h100:8");
   app.add_option("--keeper", options.keeper,
-                 "program to hold ranks (default: orrery-keeper beside "
-                 "this program)");
-  app.add_option("--boot", options.boot,
-                 "number of this boot, for nodes that are not machines of their own (default: the "
-                 "kernel's)");
-  auto* ca = app.add_option("--ca", options.authority_file,
-                            "certificate of the cluster's authority: tls/ca.pem of its directory");
+                 "path of orrery-keeper (default: in the directory of this program)");
   app.add_option(
-         "--join", options.join,
-         "@FILE with the token of `orrery node token NODE` (or the token itself, which `ps` "
-         "then shows), for the first start, or once its certificate has ended: gets one, "
-         "which is kept in the directory and renewed by itself")
+      "--boot", options.boot,
+      "boot number, for nodes that share a machine (default: the boot number of the kernel)");
+  auto* ca = app.add_option("--ca", options.authority_file,
+                            "CA certificate of the cluster: tls/ca.pem in the cluster directory");
+  app.add_option("--join", options.join,
+                 "@FILE with the token of `orrery node token NODE` (or the token itself, which "
+                 "`ps` then shows); needed for the first start and after the certificate has "
+                 "expired. The agent keeps its certificate in the directory and renews it")
       ->needs(ca);
   app.add_flag("--allow-agent-user", options.allow_agent_user,
-               "an agent that is root runs jobs without run_as, as root; allow_agent_user of "
-               "DIR/agent.yaml wins");
-  app.add_option("--catalog", options.catalog,
-                 "directory of facts laid over those that come with the program, such as more "
-                 "names of accelerators")
+               "let an agent that runs as root run jobs without run_as as root; allow_agent_user "
+               "in DIR/agent.yaml takes precedence");
+  app.add_option(
+         "--catalog", options.catalog,
+         "directory of facts that overlay the built-in catalog, such as more names of accelerators")
       ->check(CLI::ExistingDirectory);
-  auto* discover =
-      app.add_flag("--discover", options.discover, "print what is found of this machine, and end");
+  auto* discover = app.add_flag("--discover", options.discover,
+                                "print the discovered hardware of this machine and exit");
   app.add_flag("--burn-in", options.burn_in,
-               "try all processors and half of the free memory out for 30 s, and end");
-  app.add_option("-o,--output", options.output, "text or json, of --discover")
+               "test all processors and half of the free memory for 30 s and exit");
+  app.add_option("-o,--output", options.output, "output format of --discover, text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->needs(discover);
   app.set_version_flag("--version", std::string("orrery-agent ") + ORRERY_VERSION);

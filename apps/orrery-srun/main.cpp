@@ -52,7 +52,7 @@ int control(const std::vector<std::string>& arguments) {
   const bool hosts = arguments.size() >= 2 && arguments[0] == "show" &&
                      (arguments[1] == "hostnames" || arguments[1] == "hostname");
   if (!hosts || arguments.size() > 3) {
-    fmt::print(stderr, "scontrol: error: only `scontrol show hostnames [LIST]` is there\n");
+    fmt::print(stderr, "scontrol: error: only `scontrol show hostnames [LIST]` is supported\n");
     return 1;
   }
   const std::string list = arguments.size() == 3
@@ -177,10 +177,11 @@ int main(int count, char** arguments) {
   }
   const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
   if (help || words.empty() || words[0][0] == '-') {
-    fmt::print(help ? stdout : stderr,
-               "usage: orrery-srun SCRIPT [ARGUMENT..]\n\n"
-               "Holds a node for a script made for Slurm. Keepers start it; it is not meant to be\n"
-               "started by hand. Called as srun or scontrol it is what the script calls so.\n");
+    fmt::print(
+        help ? stdout : stderr,
+        "usage: orrery-srun SCRIPT [ARGUMENT..]\n\n"
+        "Runs an sbatch script on the first node of a job, and provides srun and scontrol for\n"
+        "the script. Keepers start it; it is not meant to be started by hand.\n");
     return help ? 0 : 2;
   }
   return hold_node(words);

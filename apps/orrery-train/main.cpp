@@ -137,7 +137,7 @@ Status read_membership(Storage& storage, std::uint32_t gang, TrainingSeat& seat)
   auto text = storage.read_file(path, 1 << 20);
   if (!text) return forward_error(text);
   const auto json = nlohmann::json::parse(*text, nullptr, false);
-  const auto wrong = [&] { return input_error({path, 1, 1}, "this is no membership"); };
+  const auto wrong = [&] { return input_error({path, 1, 1}, "expected a membership file"); };
   if (!json.is_object() || !json.contains("epoch") || !json.contains("gangs")) return wrong();
   try {
     seat.epoch = json.at("epoch").get<std::uint32_t>();
@@ -210,8 +210,8 @@ Status check_memory(const TrainingSpec& spec, std::uint32_t world, Storage& stor
   return input_error(
       spec.model.where,
       fmt::format("model: a rank needs {} ({} of weights and gradients, {} of moments, {} of "
-                  "activations, {} for checkpoints), and {} are left on this machine: share it "
-                  "out by layout (tp, pp, zero: 1), or recompute: full, or a smaller batch.micro",
+                  "activations, {} for checkpoints), but {} are free on this machine: use more tp, "
+                  "pp or zero: 1 in layout, recompute: full, or a smaller batch.micro",
                   print(needs.total()), print(needs.weights + needs.gradients),
                   print(needs.moments), print(needs.activations),
                   print(needs.checkpoint + needs.copies), print(*left)));
@@ -277,14 +277,15 @@ int verify(const std::string& directory) {
 
 /// Text from the newest checkpoint.
 int generate_text(TrainingSpec& spec, const Options& options) {
-  if (options.prompt.empty()) return complain({ErrorKind::kInput, "--prompt: at least a byte", {}});
+  if (options.prompt.empty())
+    return complain({ErrorKind::kInput, "--prompt: expected at least one byte", {}});
   const Result<std::unique_ptr<Tokenizer>> tokenizer = open_tokenizer(spec);
   if (!tokenizer) return complain(tokenizer.error());
   Result<FoundCheckpoint> found = open_newest_good(spec.checkpoint.directory);
   if (!found) return complain(found.error());
   if (!found->reader) {
     return complain({ErrorKind::kEnvironment,
-                     fmt::format("{}: no good checkpoint", spec.checkpoint.directory),
+                     fmt::format("{}: no valid checkpoint", spec.checkpoint.directory),
                      {}});
   }
   TrainableTransformer model(spec.model, 1);
@@ -324,8 +325,8 @@ int train_tokenizer(const TrainingSpec& spec, const Options& options) {
 /// Who started this process has been told that the machine is at fault, and ends it.
 int await_removal(std::uint64_t steps) {
   fmt::print(stderr,
-             "orrery-train: this machine computed in step {} what the other ranks did not; they go "
-             "on without it\n",
+             "orrery-train: the result of this machine in step {} differs from that of the other "
+             "ranks; they continue without it\n",
              steps + 1);
   sigset_t asked;
   ::sigemptyset(&asked);
@@ -356,7 +357,7 @@ int train(TrainingSpec& spec) {
   if (!outcome) return complain(outcome.error());
   if (outcome->end == TrainingOutcome::End::kWrong) return await_removal(outcome->steps);
   const bool done = outcome->end == TrainingOutcome::End::kDone;
-  fmt::print("{} after step {}\n", done ? "done" : "ended as asked", outcome->steps);
+  fmt::print("{} after step {}\n", done ? "done" : "stopped on request", outcome->steps);
   return done ? 0 : 128 + SIGTERM;
 }
 
@@ -378,28 +379,33 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   orrery::Options options;
   CLI::App app(
-      "Trains a small GPT or Llama on text: the reference runtime of Orrery.\n\n"
+      "orrery-train, the reference runtime of Orrery, trains a small GPT or Llama on text.\n\n"
       "  orrery-train training.yaml                       one rank, here\n"
-      "  orrery submit examples/jobs/train-gpt.yaml       a gang, started by Orrery\n"
+      "  orrery submit examples/jobs/train-gpt.yaml       a gang started by Orrery\n"
       "  orrery-train training.yaml --generate            text from the newest checkpoint\n"
       "  orrery-train training.yaml --train-tokenizer 4096 --out text.model\n"
       "                                                   a SentencePiece model of its text\n"
-      "  orrery-train --verify checkpoints                is every byte as it was written?\n"
+      "  orrery-train --verify checkpoints                check the checksums of all checkpoints\n"
       "  orrery-train --abilities >runtime.yaml           for orrery plan --runtime\n",
       "orrery-train");
   app.set_version_flag("--version", ORRERY_VERSION);
-  auto* spec = app.add_option("SPEC", options.spec, "what to train (kind: Training)");
-  auto* check = app.add_option("--verify", options.verify, "check a directory of checkpoints");
-  auto* text = app.add_flag("--generate", options.generate, "continue a text");
-  app.add_option("--prompt", options.prompt, "what it begins with")->needs(text);
+  auto* spec = app.add_option("SPEC", options.spec, "training spec (kind: Training)");
+  auto* check = app.add_option("--verify", options.verify, "directory of checkpoints to check");
+  auto* text =
+      app.add_flag("--generate", options.generate, "generate text that continues --prompt");
+  app.add_option("--prompt", options.prompt, "start of the generated text")->needs(text);
   auto* pieces = app.add_option("--train-tokenizer", options.train_tokenizer,
-                                "make a tokenizer of so many tokens from the text of SPEC");
-  app.add_option("--out", options.out, "its file; absent: data.tokenizer")->needs(pieces);
+                                "train a tokenizer with this many tokens on the text of SPEC");
+  app.add_option("--out", options.out, "file of the tokenizer (default: data.tokenizer)")
+      ->needs(pieces);
   pieces->excludes(text)->needs(spec);
-  app.add_option("--tokens", options.text.tokens, "how much to add")->needs(text);
-  app.add_option("--temperature", options.text.temperature, "0: always the likeliest")->needs(text);
+  app.add_option("--tokens", options.text.tokens, "number of tokens to generate")->needs(text);
+  app.add_option("--temperature", options.text.temperature,
+                 "sampling temperature; 0 always selects the most likely token")
+      ->needs(text);
   spec->excludes(check);
-  app.add_flag("--abilities", options.abilities, "print what plans it can follow (kind: Runtime)");
+  app.add_flag("--abilities", options.abilities,
+               "print the plans that it supports (kind: Runtime)");
   orrery::hook_options(app);
   CLI11_PARSE(app, argc, argv);
   orrery::drop_ignored_option(app);

@@ -101,7 +101,7 @@ class BenchmarkReader {
       found.push_back(row_of(row, file->runs[i]));
     }
     if (!found.empty()) return found;
-    return input_error({.file = question.runs}, fmt::format("no rows of \"{}\"; there are: {}",
+    return input_error({.file = question.runs}, fmt::format("no rows of \"{}\"; available: {}",
                                                             question.name, benchmarks_in(*rows)));
   }
 
@@ -171,7 +171,7 @@ void print_rows(const std::vector<BenchmarkRow>& rows) {
                    {"measured", Align::kRight},
                    {"predicted", Align::kRight},
                    {"80 % interval", Align::kRight},
-                   {"off by", Align::kRight}});
+                   {"error", Align::kRight}});
   for (const BenchmarkRow& row : rows) {
     std::vector<std::string> cells = {row.id, row.accelerator, std::to_string(row.accelerators),
                                       row.error, row.measured ? duration_text(*row.measured) : "?"};
@@ -186,10 +186,10 @@ void print_rows(const std::vector<BenchmarkRow>& rows) {
   }
   print_text(table.text());
   const Summary summary = summary_of(rows);
-  print_text(fmt::format(
-      "\n{} rows with both: mean absolute error {:.1f} %, bias {:+.1f} %, {:.0f} % inside the "
-      "interval.\n",
-      summary.rows, summary.error * 100, summary.bias * 100, summary.inside * 100));
+  print_text(
+      fmt::format("\n{} rows with measurement and prediction: mean absolute error {:.1f} %, bias "
+                  "{:+.1f} %, {:.0f} % within the interval.\n",
+                  summary.rows, summary.error * 100, summary.bias * 100, summary.inside * 100));
 }
 
 Json rows_json(const std::vector<BenchmarkRow>& rows) {

@@ -35,7 +35,7 @@ std::string calibration_text(const NodeCalibration& node) {
   const CalibratedMachine& machine = node.machine;
   std::string text = fmt::format("{}, {} cores; {}, {}\n\n", machine.processor, machine.cores,
                                  machine.products, machine.precision);
-  std::vector<TextTable::Column> columns{{"of each rank, while so many are busy"}};
+  std::vector<TextTable::Column> columns{{"per rank, by number of busy ranks"}};
   for (const BusyRanks& busy : node.busy) {
     columns.push_back({fmt::format("{}", busy.ranks), Align::kRight});
   }
@@ -51,15 +51,15 @@ std::string calibration_text(const NodeCalibration& node) {
         [i](const BusyRanks& busy) { return shown(busy.products[i].rate); });
   }
   add("memory copied", [](const BusyRanks& busy) { return shown(busy.copy); });
-  add("optimiser, a million weights", [](const BusyRanks& busy) { return shown(busy.optimizer); });
+  add("optimizer, per million weights",
+      [](const BusyRanks& busy) { return shown(busy.optimizer); });
   const auto exchange = [](const std::optional<MeasuredExchange>& of) {
     return of ? fmt::format("{} + {}", shown(of->latency), shown(of->bandwidth)) : "-";
   };
   add("all-reduce, shared memory",
       [&](const BusyRanks& busy) { return exchange(busy.shared_memory); });
   add("all-reduce, sockets", [&](const BusyRanks& busy) { return exchange(busy.sockets); });
-  add("durably written, all ranks",
-      [](const BusyRanks& busy) { return shown(busy.durable_write); });
+  add("durable writes, all ranks", [](const BusyRanks& busy) { return shown(busy.durable_write); });
   return text + table.text();
 }
 
@@ -69,7 +69,7 @@ Status calibrate(const CommandOptions& options, const CalibrateOptions& wanted) 
   if (Status able = check_precision(precision); !able) return able;
   const RealClock clock;
   print_message(
-      fmt::format("measuring with 1 to {} busy ranks, some seconds each\n", wanted.ranks));
+      fmt::format("measuring with 1 to {} busy ranks, a few seconds each\n", wanted.ranks));
   Result<std::vector<BusyRanks>> busy = probe_node(clock, {.ranks = rank_counts(wanted.ranks),
                                                            .precision = precision,
                                                            .directory = wanted.directory,
@@ -83,7 +83,8 @@ Status calibrate(const CommandOptions& options, const CalibrateOptions& wanted) 
                                          .measured = clock.now_wall()},
                              .busy = *std::move(busy)};
   const std::string text =
-      "# What the pieces of a training step take on this machine, a rank, while so many are busy.\n"
+      "# Speed of each part of a training step on this machine, per rank, by number of busy "
+      "ranks.\n"
       "# Read by `orrery predict` and `orrery report --calibration`.\n" +
       node_calibration_yaml(node);
   if (!wanted.out.empty()) {
@@ -99,21 +100,24 @@ Status calibrate(const CommandOptions& options, const CalibrateOptions& wanted) 
 void add_calibrate_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto wanted = std::make_shared<CalibrateOptions>();
   CLI::App& verb =
-      *app.add_subcommand("calibrate-node", "measure what training takes on this machine's CPUs");
-  verb.add_option("--ranks", wanted->ranks, "busy at once; 1, 2, 4 .. and this many are measured")
+      *app.add_subcommand("calibrate-node", "measure the training speed of this machine's CPUs");
+  verb.add_option("--ranks", wanted->ranks,
+                  "largest number of busy ranks; 1, 2, 4 .. up to this number are measured")
       ->check(CLI::Range(1U, kRanksMax))
       ->capture_default_str();
-  verb.add_option("--precision", wanted->precision, "of matrix products: float32 or bfloat16")
+  verb.add_option("--precision", wanted->precision,
+                  "precision of matrix products: float32 or bfloat16")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
   verb.add_flag_callback(
       "--quick", [wanted] { wanted->effort = ProbeEffort::kQuick; },
-      "a rough idea in a second or two");
-  verb.add_option("--directory", wanted->directory, "whose disk is measured")
+      "measure roughly, within two seconds");
+  verb.add_option("--directory", wanted->directory, "directory on the disk to measure")
       ->capture_default_str();
-  verb.add_option("--out", wanted->out, "the calibration (YAML)")->type_name("FILE");
+  verb.add_option("--out", wanted->out, "file for the calibration (YAML)")->type_name("FILE");
   verb.footer(
-      "Takes some 20 s. Nothing else should run meanwhile.\n\nExamples:\n"
+      "The measurement takes about 20 s. Run no other work on the machine during that "
+      "time.\n\nExamples:\n"
       "  orrery calibrate-node --ranks 4 --out node.yaml\n"
       "  orrery predict examples/training/gpt-small.yaml --calibration node.yaml");
   verb.callback([&options, &chosen, wanted] {

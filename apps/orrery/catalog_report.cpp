@@ -111,9 +111,10 @@ Status list_overview(const Catalog& catalog, const ModelCatalog& models, OutputF
   if (output == OutputFormat::kJson) {
     print_json(json);
   } else {
-    print_text(fmt::format(
-        "{}\n`orrery catalog list KIND` shows the rows, `orrery catalog show ID` one of them.\n",
-        table.text()));
+    print_text(
+        fmt::format("{}\n`orrery catalog list KIND` lists the rows of a kind, `orrery catalog show "
+                    "ID` shows one row.\n",
+                    table.text()));
   }
   return {};
 }
@@ -136,8 +137,8 @@ Status list_evidence(const Catalog& catalog, OutputFormat output) {
 Status unknown_kind(const Catalog& catalog, const std::string& kind) {
   std::vector<std::string_view> kinds = {"models", "evidence"};
   catalog.for_each_table([&](const auto& each) { kinds.push_back(each.section); });
-  return input_error({}, fmt::format("there is no kind \"{}\"{}; kinds: {}", kind,
-                                     did_you_mean(kind, kinds), fmt::join(kinds, ", ")));
+  return input_error({}, fmt::format("no kind \"{}\"{}; kinds: {}", kind, did_you_mean(kind, kinds),
+                                     fmt::join(kinds, ", ")));
 }
 
 }  // namespace
@@ -229,7 +230,7 @@ void print_relations(const Catalog& catalog, const Accelerator& accelerator) {
   }
   facts.add({"node types", nodes});
   if (!accelerator.tdp)
-    facts.add({"power", "not published; see its node types for what is assumed"});
+    facts.add({"power", "not published; the node types state the assumed power"});
   if (const Supply* supply = catalog.supply(accelerator); supply != nullptr) {
     facts.add({"lead time", lead_time_text(*supply)});
     facts.add({"availability", std::string(word_of(supply->availability))});
@@ -327,9 +328,9 @@ Status show_catalog(const CommandOptions& options, const CatalogName& wanted) {
   });
   for (const CatalogModel& each : models->all()) names.push_back(each.model.name);
   const std::vector<std::string_view> views(names.begin(), names.end());
-  return input_error({}, fmt::format("\"{}\" is not in the catalog{}; `orrery catalog list` shows "
-                                     "what there is",
-                                     printable(name, 60), did_you_mean(name, views)));
+  return input_error(
+      {}, fmt::format("\"{}\" is not in the catalog{}; `orrery catalog list` lists its kinds",
+                      printable(name, 60), did_you_mean(name, views)));
 }
 
 namespace {
@@ -342,8 +343,9 @@ struct StackQuestion {
 
 tl::unexpected<Error> two_of_a_kind(std::string_view kind, const std::string& first,
                                     const std::string& second) {
-  return input_error({}, fmt::format("\"{}\" and \"{}\" are both {}; expected one of each kind",
-                                     first, second, kind));
+  return input_error(
+      {}, fmt::format("\"{}\" and \"{}\" are both {}; expected one framework and one accelerator",
+                      first, second, kind));
 }
 
 Result<StackQuestion> question_of(const Catalog& catalog, const std::string& first,

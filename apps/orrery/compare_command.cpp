@@ -70,7 +70,8 @@ Result<std::vector<PlanOptions>> contenders_of(const CommandOptions& options,
     plan.global_batch = all.back().global_batch = first->question.job.global_batch;
   }
   if (all.size() < 2) {
-    return input_error({}, "give two or more of --accelerators TYPE:N,TYPE:N and --fleet FILE");
+    return input_error(
+        {}, "expected two or more machines: --accelerators TYPE:N,TYPE:N or --fleet FILE");
   }
   return all;
 }
@@ -149,7 +150,7 @@ Status run_compare(const CommandOptions& options, const CompareCall& call) {
   if (!call.benchmark.empty()) {
     return report_benchmark(options, {.name = call.benchmark, .runs = call.runs});
   }
-  if (call.options.model.empty()) return input_error({}, "give --model, or --benchmark");
+  if (call.options.model.empty()) return input_error({}, "expected --model or --benchmark");
   Result<std::vector<PlanOptions>> plans = contenders_of(options, call);
   if (!plans) return forward_error(plans);
   std::vector<Contender> contenders;
@@ -177,14 +178,15 @@ Status run_compare(const CommandOptions& options, const CompareCall& call) {
 void add_compare_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto call = std::make_shared<CompareCall>();
   CLI::App* verb = app.add_subcommand(
-      "compare", "types or fleets side by side for one workload, or predictions and measurements");
+      "compare",
+      "compare accelerator types or fleets for one workload, or predictions with measurements");
   add_plan_options(*verb, call->options);
   verb->get_option("--model")->required(false);
   verb->remove_option(verb->get_option("--fleet"));
-  verb->add_option("--fleet", call->fleets, "a fleet spec; may be given again")->type_name("FILE");
+  verb->add_option("--fleet", call->fleets, "fleet spec; may be repeated")->type_name("FILE");
   verb->add_option("--benchmark", call->benchmark,
-                   "measured rows beside predicted ones: mlperf:gpt3, mlperf:lora");
-  verb->add_option("--runs", call->runs, "the measured rows")
+                   "compare measured rows with predictions: mlperf:gpt3, mlperf:lora");
+  verb->add_option("--runs", call->runs, "file of the measured rows")
       ->type_name("FILE")
       ->capture_default_str();
   verb->callback([&options, &chosen, call] {

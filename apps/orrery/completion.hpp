@@ -17,11 +17,11 @@ struct CompletionWord {
 /// Candidates that only the shell or a cluster knows, beside or instead of words.
 enum class CompletionSource : std::uint8_t {
   kNone,
-  kFiles,        ///< of the shell
-  kDirectories,  ///< of the shell
-  kJobs,         ///< of a running cluster
+  kFiles,        ///< files, completed by the shell
+  kDirectories,  ///< directories, completed by the shell
+  kJobs,         ///< jobs of a running cluster
   kLiveJobs,     ///< those of them that have not ended
-  kNodes,        ///< of a running cluster
+  kNodes,        ///< nodes of a running cluster
 };
 
 struct Completion {

@@ -83,12 +83,14 @@ void print_completion(const CLI::App& app, CommandOptions options,
 void add_completion_commands(CLI::App& app, CommandOptions&, Verb& chosen) {
   auto shell = std::make_shared<std::string>();
   CLI::App& verb = *app.add_subcommand(
-      "completion", "print a script by which a shell completes verbs, options, jobs and nodes");
-  verb.add_option("shell", *shell, "that is to complete")->type_name("bash|zsh|fish")->required();
+      "completion", "print a shell script that completes verbs, options, jobs and nodes");
+  verb.add_option("shell", *shell, "shell to write the script for")
+      ->type_name("bash|zsh|fish")
+      ->required();
   verb.footer(
-      "For good:\n"
+      "Permanent installation:\n"
       "  echo 'source <(orrery completion bash)' >> ~/.bashrc\n"
-      "  echo 'source <(orrery completion zsh)' >> ~/.zshrc    (behind compinit)\n"
+      "  echo 'source <(orrery completion zsh)' >> ~/.zshrc    (after compinit)\n"
       "  orrery completion fish > ~/.config/fish/completions/orrery.fish");
   verb.callback([&chosen, shell] { chosen = [shell] { return print_script(*shell); }; });
 }

@@ -21,9 +21,9 @@ enum class Colour { kOff, kOn };
 struct CommandOptions {
   std::string catalog_directory;
   OutputFormat output = OutputFormat::kText;
-  Colour colour = Colour::kOff;                     ///< of text on standard output
+  Colour colour = Colour::kOff;                     ///< colour of text on standard output
   std::string cluster_directory;                    ///< --dir or ORRERY_DIR; empty: the default
-  std::string home;                                 ///< of the user; empty: unknown
+  std::string home;                                 ///< home directory of the user; empty: unknown
   std::string terminal_type = "dumb";               ///< TERM
   double retry_s = 10;                              ///< how long a verb tries to reach a controller
   std::optional<std::vector<std::string>> command;  ///< the words after "--"

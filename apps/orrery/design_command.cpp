@@ -19,7 +19,7 @@ namespace {
 struct DesignOptions {
   std::string file;
   std::string candidates;
-  std::string precision;  ///< of the services
+  std::string precision;  ///< number format of the services
   std::string span = "7 days";
   std::string out;
   std::uint64_t seed = 1;
@@ -85,7 +85,7 @@ Status run_design(const CommandOptions& options, const DesignOptions& asked) {
   if (!design) return forward_error(design);
   std::optional<Rehearsal> played;
   if (asked.twin == DesignOptions::Twin::kPlays) {
-    say(fmt::format("playing {} accelerators for {}", print_count(design->accelerators()),
+    say(fmt::format("simulating {} accelerators for {}", print_count(design->accelerators()),
                     print(*span)));
     Result<Rehearsal> run =
         rehearse(facts, *design, {Duration::from_seconds(span->value()), asked.seed});
@@ -109,22 +109,24 @@ Status run_design(const CommandOptions& options, const DesignOptions& asked) {
 void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<DesignOptions>();
   CLI::App& verb = *app.add_subcommand(
-      "design", "from power, money and a mix of work to a fleet with its bill of materials");
+      "design",
+      "design a fleet with its bill of materials, for given power, budget and mix of work");
   verb.footer(
       "Examples:\n"
       "  orrery design examples/designs/university-lab.yaml\n"
       "  orrery design examples/designs/forty-megawatts.yaml --candidates h100,b200 --out results");
   DesignOptions& a = *asked;
-  verb.add_option("file", a.file, "a design (kind: Design)")->required();
-  verb.add_option("--candidates", a.candidates, "TYPE[,TYPE..]: only these accelerators");
-  verb.add_option("--precision", a.precision,
-                  "bf16, fp8, fp4, ..: the format of every service, in place of the design's");
-  verb.add_option("--span", a.span, "of virtual time, for which the twin plays the fleet")
-      ->capture_default_str();
-  verb.add_option("--seed", a.seed, "of the faults the twin draws")->capture_default_str();
+  verb.add_option("file", a.file, "design spec (kind: Design)")->required();
+  verb.add_option("--candidates", a.candidates,
+                  "accelerators to consider: TYPE[,TYPE..] (default: all)");
+  verb.add_option(
+      "--precision", a.precision,
+      "number format of every service, instead of that in the design: bf16, fp8, fp4, ..");
+  verb.add_option("--span", a.span, "simulated time")->capture_default_str();
+  verb.add_option("--seed", a.seed, "seed of the simulated faults")->capture_default_str();
   verb.add_flag_callback(
       "--no-twin", [asked] { asked->twin = DesignOptions::Twin::kSkipped; },
-      "do not play the fleet: its goodput stays a prediction");
+      "do not simulate the fleet; its goodput remains a prediction");
   verb.add_option("--out", a.out, "directory for fleet.yaml, design.json, design.html");
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return run_design(options, *asked); };

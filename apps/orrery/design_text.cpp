@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/count_text.hpp"
 #include "base/quantity_text.hpp"
 #include "base/text_table.hpp"
 
@@ -19,33 +20,33 @@ std::string head(const Design& design) {
   const DesignSite& asked = design.spec->site;
   std::string text = fmt::format("{}: {}\n", design.spec->name, design.chosen.label);
   for (const DesignGroup& group : design.groups) {
-    text += fmt::format("  {} {} with {} accelerators, {} of the nodes spare\n",
+    text += fmt::format("  nodes  {} x {} with {} accelerators; spare nodes: {}\n",
                         print_count(group.nodes), group.candidate->node->id,
                         print_count(group.accelerators()), group.spares);
   }
-  text += fmt::format("  power  {} of {} at the meter by ratings, {} in training; PUE {:.2f}\n",
+  text += fmt::format("  power  {} of {} at the meter at rated power, {} in training; PUE {:.2f}\n",
                       print(design.site.power_max), print(asked.power),
                       print(design.site.power_typical), design.site.pue);
   if (design.site.capex) {
-    text += fmt::format("  money  {}{} for nodes, network and storage\n", print(*design.site.capex),
+    text += fmt::format("  cost   {}{} for nodes, network and storage\n", print(*design.site.capex),
                         asked.budget ? " of " + print(*asked.budget) : "");
   }
   if (design.energy_per_year) {
-    text += fmt::format("         {} a year for electricity", print(*design.energy_per_year));
+    text += fmt::format("         {} per year for electricity", print(*design.energy_per_year));
     if (design.useful_hour) {
-      text += fmt::format("; ${:.2f} a useful accelerator-hour over {:.3g} years",
+      text += fmt::format("; ${:.2f} per useful accelerator-hour over {:.3g} years",
                           design.useful_hour->value(), asked.years);
     }
     text += "\n";
   }
-  return text + fmt::format("  bound by {}\n", word_of(design.chosen.limit));
+  return text + fmt::format("  limited by {}\n", word_of(design.chosen.limit));
 }
 
 std::string works_text(const Design& design) {
   TextTable table({{"WORK"},
                    {"JOBS", Align::kRight},
-                   {"OF", Align::kRight},
-                   {"ON"},
+                   {"ACCELERATORS EACH", Align::kRight},
+                   {"TYPE"},
                    {"TOKENS/S", Align::kRight},
                    {"GOODPUT", Align::kRight},
                    {"CHECKPOINT"},
@@ -70,7 +71,7 @@ std::string bill_text(const Design& design) {
                    {"EACH", Align::kRight},
                    {"TOTAL", Align::kRight},
                    {"POWER", Align::kRight},
-                   {"PRICE FROM"}});
+                   {"PRICE BASIS"}});
   for (const BillRow& row : design.bill) {
     table.add({row.part, row.what, print_count(row.count), row.price ? print(*row.price) : "-",
                row.total ? print(*row.total) : "-", row.power ? print(*row.power) : "-",
@@ -80,7 +81,7 @@ std::string bill_text(const Design& design) {
 }
 
 std::string use_text(const Design& design, const std::optional<Rehearsal>& played) {
-  TextTable table({{"TIME OF ALL ACCELERATORS"},
+  TextTable table({{"ACCELERATOR TIME"},
                    {"PREDICTED", Align::kRight},
                    {played ? "SIMULATED" : "", Align::kRight}});
   const auto add = [&](const char* name, double DesignUse::* part) {
@@ -89,15 +90,16 @@ std::string use_text(const Design& design, const std::optional<Rehearsal>& playe
   add("useful", &DesignUse::useful);
   add("checkpoints", &DesignUse::checkpoints);
   add("work lost", &DesignUse::lost);
-  add("until noticed", &DesignUse::undetected);
+  add("until detected", &DesignUse::undetected);
   add("restarting", &DesignUse::starting);
-  add("spare, broken, left over", &DesignUse::unused);
+  add("spare, failed or unassigned", &DesignUse::unused);
   std::string text = table.text();
   if (!played) return text;
   const double by = difference(design, *played) * 100;
-  return text + fmt::format("goodput {}: {:+.2f} % from the prediction over {} and {} faults\n",
+  return text + fmt::format("goodput {}: {:+.2f} % against the prediction, over {} with {}\n",
                             confirmed(design, *played) ? "confirmed" : "NOT CONFIRMED", by,
-                            print(Seconds(played->span.count_seconds())), played->faults);
+                            print(Seconds(played->span.count_seconds())),
+                            counted(played->faults, "fault"));
 }
 
 std::string others_text(const Design& design) {

@@ -81,13 +81,15 @@ Status check_running_fleet(const CommandOptions& options) {
 
 void add_doctor_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto fleet = std::make_shared<bool>(false);
-  CLI::App& doctor = *app.add_subcommand(
-      "doctor", "what of this machine, or of a running fleet, keeps Orrery from working well");
-  doctor.add_flag("--fleet", *fleet,
-                  "the machines of a running cluster instead: which differ from the rest");
+  CLI::App& doctor =
+      *app.add_subcommand("doctor", "check this machine, or a running fleet, for problems");
+  doctor.add_flag(
+      "--fleet", *fleet,
+      "check the nodes of a running cluster instead, and report those that differ from the rest");
   doctor.footer(
-      "Each line is ok, a warning (works, but not as well or not everywhere) or a problem; exit 1 "
-      "when there\nis a problem.\n\nExamples:\n  orrery doctor\n  orrery doctor --fleet -o json");
+      "Each line is ok, a warning (Orrery works, but not optimally or not everywhere) or a "
+      "problem.\nThe exit status is 1 if there is a problem.\n\nExamples:\n  orrery doctor\n  "
+      "orrery doctor --fleet -o json");
   doctor.callback([&options, &chosen, fleet] {
     chosen = [&options, fleet] {
       return *fleet ? check_running_fleet(options) : check_this_machine(options);

@@ -104,7 +104,7 @@ class EstimatePrinter {
     if (!table_.empty() && !services_.empty()) print_text("\n");
     if (!services_.empty()) print_text(services_.text());
     if (errors_ > 0) {
-      print_message(fmt::format("{} rows without a prediction; the reasons are above\n", errors_));
+      print_message(fmt::format("rows without a prediction: {}; see the reasons above\n", errors_));
     }
   }
 
@@ -118,7 +118,7 @@ class EstimatePrinter {
                     {"accelerator"},
                     {"n", Align::kRight},
                     {"layout"},
-                    {"step s", Align::kRight},
+                    {"step (s)", Align::kRight},
                     {"80 % interval"},
                     {"MFU (16-bit)", Align::kRight},
                     {"GB", Align::kRight},
@@ -130,8 +130,8 @@ class EstimatePrinter {
                        {"layout"},
                        {"output tokens/s", Align::kRight},
                        {"80 % interval"},
-                       {"TTFT s", Align::kRight},
-                       {"TPOT s", Align::kRight},
+                       {"TTFT (s)", Align::kRight},
+                       {"TPOT (s)", Align::kRight},
                        {"batch", Align::kRight},
                        {"GB", Align::kRight},
                        {"fits"}}};
@@ -167,7 +167,7 @@ void add_estimate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   CLI::App* command = app.add_subcommand(
       "estimate", "predict each training or serving run in a file of measured or planned runs");
   auto path = std::make_shared<std::string>();
-  command->add_option("--runs", *path, "run file (YAML or JSON), - for standard input")
+  command->add_option("--runs", *path, "run file (YAML or JSON); - reads standard input")
       ->type_name("FILE")
       ->required();
   command->callback([&options, &chosen, path] {

@@ -29,7 +29,7 @@ bool at_terminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILEN
 
 Status check_output(const CommandOptions& options) {
   if (options.output == OutputFormat::kText) return {};
-  return input_error({}, "-o json: the output is that of the command, expected no -o");
+  return input_error({}, "-o json: the command itself writes the output, expected no -o");
 }
 
 Status exec_in_rank(CommandOptions& options, const ExecAsked& asked) {
@@ -39,7 +39,7 @@ Status exec_in_rank(CommandOptions& options, const ExecAsked& asked) {
   RemoteCommand remote{.job = *id, .gang = asked.gang, .rank = asked.rank};
   remote.terminal_type = options.terminal_type;
   if (options.command) {
-    if (options.command->empty()) return input_error({}, "nothing behind --: expected a command");
+    if (options.command->empty()) return input_error({}, "nothing after --: expected a command");
     remote.command = *options.command;
   }
   const bool shell = remote.command.empty();
@@ -68,7 +68,7 @@ shell=$ORRERY_SCRATCH/shell
 left=150
 until [ -s "$shell" ]; do
   left=$((left - 1))
-  if [ $left -le 0 ]; then echo "no shell has begun within 5 minutes"; exit 1; fi
+  if [ $left -le 0 ]; then echo "no shell was started within 5 minutes"; exit 1; fi
   sleep 2 & wait $!
 done
 while kill -0 "$(cat "$shell")" 2>/dev/null; do sleep 2 & wait $!; done
@@ -156,8 +156,8 @@ Status shell(CommandOptions& options, ShellAsked& asked) {
   }
   if (asked.keep && running && *running) {
     print_message(
-        fmt::format("orrery: job {0} goes on; `orrery exec {0}` begins another shell, "
-                    "`orrery cancel {0}` ends it\n",
+        fmt::format("orrery: job {0} continues; `orrery exec {0}` opens another shell, `orrery "
+                    "cancel {0}` cancels the job\n",
                     *id));
   } else if (Status cancelled = cancel_holder(**session, *id); !cancelled) {
     return cancelled;
@@ -170,18 +170,19 @@ Status shell(CommandOptions& options, ShellAsked& asked) {
 void add_exec_verb(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<ExecAsked>();
   CLI::App& verb = *app.add_subcommand(
-      "exec",
-      "run a command beside a rank of a running job: -- and a command, or its user's shell");
-  verb.add_option("id", asked->id, "the job's number")->type_name("JOB")->required();
-  verb.add_option("--rank", asked->rank, "the rank (default: 0)")->type_name("R");
-  verb.add_option("--gang", asked->gang, "the gang of a job with several (default: 0)")
+      "exec", "run a command (after --), or a shell, next to a rank of a running job");
+  verb.add_option("id", asked->id, "number of the job")->type_name("JOB")->required();
+  verb.add_option("--rank", asked->rank, "number of the rank (default: 0)")->type_name("R");
+  verb.add_option("--gang", asked->gang,
+                  "number of the gang in a job with several gangs (default: 0)")
       ->type_name("G");
-  verb.add_flag("-t,--tty", asked->terminal, "give the command a terminal");
+  verb.add_flag("-t,--tty", asked->terminal, "allocate a terminal for the command");
   verb.footer(
       "The command runs on the rank's node as the job's POSIX user, with the rank's\n"
-      "environment, directory, devices and limits, and ends with the job. Its exit status is\n"
-      "that of this verb. Only the job's submitter, admins, and operators whose run_as is\n"
-      "the job's may run one.\n"
+      "environment, directory, devices and limits, and is stopped when the job ends. `orrery "
+      "exec`\n"
+      "returns the exit status of the command. Only the submitter of the job, admins, and\n"
+      "operators with the run_as of the job may run commands.\n"
       "Examples:\n"
       "  orrery exec 7                             (a shell)\n"
       "  orrery exec 7 --rank 3 -- nvidia-smi\n"
@@ -195,13 +196,13 @@ void add_exec_verb(CLI::App& app, CommandOptions& options, Verb& chosen) {
 void add_shell_verb(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<ShellAsked>();
   CLI::App& verb = *app.add_subcommand(
-      "shell", "hold accelerators for yourself and open a shell beside them, or run a command");
+      "shell", "allocate accelerators and open a shell, or run a command, on their node");
   add_allocation_options(verb, asked->job);
-  verb.add_flag("--keep", asked->keep, "the job goes on when the shell ends");
+  verb.add_flag("--keep", asked->keep, "keep the job running when the shell ends");
   verb.footer(
-      "Submits a job that only holds its devices, waits until it runs, and opens the shell of\n"
-      "the job's user on the node of its rank 0. The job ends with the shell, also when this\n"
-      "program or its machine is lost.\n"
+      "`orrery shell` submits a job that only holds its devices, waits until the job runs, and\n"
+      "opens a shell as the user of the job on the node of rank 0. The job ends with the shell,\n"
+      "also when this program or its machine fails.\n"
       "Examples:\n"
       "  orrery shell -n 2 --time-limit '2 h'\n"
       "  orrery shell --type h100 --cpus 8 --memory '64 GiB' -- python3");

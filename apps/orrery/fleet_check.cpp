@@ -27,7 +27,7 @@ struct Compared {
   const char* advice;
 };
 
-std::string shown(const std::string& value) { return value.empty() ? "none told" : value; }
+std::string shown(const std::string& value) { return value.empty() ? "not reported" : value; }
 
 /// What is usual, then each other value with its nodes. Nothing where no node tells any.
 void compare(const Compared& compared, const Nodes& nodes, std::vector<CheckFinding>& findings) {
@@ -59,10 +59,10 @@ CheckFinding agents(const std::vector<v1::Node>& nodes) {
   CheckFinding finding{.check = "agents"};
   const std::size_t there = nodes.size() - gone.size() - drained.size();
   finding.found = fmt::format("{} of {} connected", there, nodes.size());
-  if (!drained.empty()) finding.found += fmt::format(", {} of the rest drained", drained.size());
+  if (!drained.empty()) finding.found += fmt::format(", {} of the others drained", drained.size());
   if (gone.empty()) return finding;
   finding.verdict = kProblem;
-  finding.advice = "nothing starts there: look at the agent's log on these, or drain them";
+  finding.advice = "no job starts on these nodes: check the agent's log on them, or drain them";
   finding.nodes = names_of(gone);
   return finding;
 }
@@ -78,9 +78,9 @@ void compare_file(const v1::Cluster& cluster, std::vector<CheckFinding>& finding
                         .nodes = {names.begin(), names.end()}});
   };
   add(cluster.unknown_nodes(), "it names nodes that the cluster does not have",
-      "`orrery fleet apply DIR/fleet.yaml` adds them; else take them out of the file");
+      "`orrery fleet apply DIR/fleet.yaml` adds them; or remove them from the file");
   add(cluster.missing_nodes(), "it does not name all nodes of the cluster",
-      "`orrery fleet apply DIR/fleet.yaml` retires them; else put them back into the file");
+      "`orrery fleet apply DIR/fleet.yaml` retires them; or restore them in the file");
 }
 
 /// A changed line that no operator wrote is damage.
@@ -90,10 +90,10 @@ void report_files(const v1::Cluster& cluster, std::vector<CheckFinding>& finding
   }
   if (cluster.file_changes().empty()) return;
   findings.back().advice =
-      "since the controller's start; if no operator changed it, the file is damaged: put it back. "
-      "fleet.yaml takes effect with `orrery fleet apply DIR/fleet.yaml`. What was meant is "
-      "reported "
-      "until the next start";
+      "since the controller was started; if no operator changed the file, it is damaged: restore "
+      "it. fleet.yaml takes effect with `orrery fleet apply DIR/fleet.yaml`. This is reported "
+      "until "
+      "the next start";
 }
 
 CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {
@@ -103,17 +103,18 @@ CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {
   }
   CheckFinding finding{
       .check = "program",
-      .found = fmt::format("{} is the controller's and that of {} of {} agents", cluster.version(),
+      .found = fmt::format("{} on the controller and on {} of {} agents", cluster.version(),
                            nodes.size() - others.size(), nodes.size())};
   if (others.empty()) return finding;
   finding.verdict = kWarning;
-  finding.advice = "install the controller's version on these; jobs go on while an agent restarts";
+  finding.advice =
+      "install the controller's version on these nodes; jobs continue while an agent restarts";
   finding.nodes = names_of(others);
   return finding;
 }
 
 CheckFinding log_of(const v1::Cluster& cluster) {
-  CheckFinding finding{.check = "log", .found = "the controller decides"};
+  CheckFinding finding{.check = "log", .found = "the controller accepts changes"};
   if (cluster.halted().empty()) return finding;
   finding.verdict = kProblem;
   finding.found = "the controller is halted";
@@ -136,8 +137,8 @@ CheckFinding users(const Nodes& nodes) {
   finding.found = fmt::format("allow_agent_user on {} of {}: jobs without run_as run as root there",
                               root.size(), nodes.size());
   finding.advice =
-      "such a job can read the node's keys and stop other jobs: give each tenant a run_as in "
-      "tenants.yaml and take allow_agent_user away";
+      "such a job can read the keys of the node and stop other jobs: set run_as for each tenant in "
+      "tenants.yaml and remove allow_agent_user";
   finding.nodes = names_of(root);
   return finding;
 }
@@ -157,16 +158,17 @@ std::vector<CheckFinding> check_fleet(const v1::Cluster& cluster,
                                      users(known)};
   compare_file(cluster, findings);
   report_files(cluster, findings);
-  compare({"kernel", "", &v1::Node::kernel, "the rest of the fleet runs another kernel"}, known,
+  compare({"kernel", "", &v1::Node::kernel, "the rest of the fleet runs a different kernel"}, known,
           findings);
   for (const auto& [type, having] : by_type) {
     const std::string with = " with " + type;
     compare({"driver", with, &v1::Node::driver,
-             "one job may span both: gangs are as fast as their slowest node, and collectives may "
-             "refuse to start"},
+             "a job may span both versions: a gang is as fast as its slowest node, and collectives "
+             "may refuse to start"},
             having, findings);
-    compare({"firmware", with, &v1::Node::firmware, "the rest of these nodes have another"}, having,
-            findings);
+    compare(
+        {"firmware", with, &v1::Node::firmware, "the rest of these nodes have a different version"},
+        having, findings);
   }
   return findings;
 }

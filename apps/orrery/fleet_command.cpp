@@ -99,7 +99,7 @@ Status validate(const CommandOptions& options, const FleetRequest& request) {
 Status check_picture_path(const FleetRequest& request) {
   if (!request.svg) return {};
   if (request.svg->empty() || *request.svg == "-") {
-    return input_error({}, "--svg needs the name of a file");
+    return input_error({}, "--svg: expected the name of a file");
   }
   std::error_code failed;
   if (std::filesystem::equivalent(*request.svg, request.file, failed)) {
@@ -130,48 +130,55 @@ Status show(const CommandOptions& options, const FleetRequest& request) {
 void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto request = std::make_shared<FleetRequest>();
   CLI::App* fleet = app.add_subcommand(
-      "fleet", "describe, check and look at fleets; change that of a running cluster");
+      "fleet",
+      "generate, import, check and show fleet specs; change the fleet of a running cluster");
   fleet->require_subcommand(1);
 
   CLI::App* generate_verb =
       fleet->add_subcommand("generate", "write the spec of a reference system");
-  generate_verb->add_option("--system", request->system, "see `orrery catalog list systems`")
+  generate_verb
+      ->add_option("--system", request->system,
+                   "reference system, from `orrery catalog list systems`")
       ->required()
       ->type_name("ID");
-  generate_verb->add_option("--nodes", request->nodes, "instead of the published number")
+  generate_verb
+      ->add_option("--nodes", request->nodes, "number of nodes (default: the published number)")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
   generate_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return generate(options, *request); };
   });
 
-  CLI::App* import_verb = fleet->add_subcommand("import", "write the spec of a cluster you have");
+  CLI::App* import_verb = fleet->add_subcommand("import", "write the spec of an existing cluster");
   import_verb->require_subcommand(1);
   CLI::App* slurm_verb = import_verb->add_subcommand(
-      "slurm", "from slurm.conf, with gres.conf and topology.conf where they are");
-  slurm_verb->add_option("DIR", request->directory, "the directory of slurm.conf")->required();
+      "slurm", "import slurm.conf, with gres.conf and topology.conf if they exist");
+  slurm_verb->add_option("DIR", request->directory, "directory of slurm.conf")->required();
   slurm_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return import_from(import_slurm, options, request->directory); };
   });
 
   CLI::App* kubernetes_verb =
-      import_verb->add_subcommand("kubernetes", "from what `kubectl get nodes -o json` prints");
-  kubernetes_verb->add_option("FILE", request->file, "plain or gzip; - is standard input")
+      import_verb->add_subcommand("kubernetes", "import the output of `kubectl get nodes -o json`");
+  kubernetes_verb
+      ->add_option("FILE", request->file, "JSON file, plain or gzip; - reads standard input")
       ->required();
   kubernetes_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return import_from(import_kubernetes, options, request->file); };
   });
 
   CLI::App* validate_verb =
-      fleet->add_subcommand("validate", "check a spec; exit 2 if it is wrong");
-  validate_verb->add_option("FILE", request->file, "a fleet spec; - is standard input")->required();
+      fleet->add_subcommand("validate", "check a fleet spec; exit status 2 if it is invalid");
+  validate_verb->add_option("FILE", request->file, "fleet spec; - reads standard input")
+      ->required();
   validate_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return validate(options, *request); };
   });
 
-  CLI::App* show_verb = fleet->add_subcommand("show", "the fleet as a tree, with totals");
-  show_verb->add_option("FILE", request->file, "a fleet spec; - is standard input")->required();
-  show_verb->add_option("--svg", request->svg, "also draw it into this file")->type_name("FILE");
+  CLI::App* show_verb = fleet->add_subcommand("show", "show a fleet as a tree, with totals");
+  show_verb->add_option("FILE", request->file, "fleet spec; - reads standard input")->required();
+  show_verb->add_option("--svg", request->svg, "also write a drawing of the fleet to this SVG file")
+      ->type_name("FILE");
   show_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] { return show(options, *request); };
   });

@@ -232,10 +232,10 @@ std::string summary_text(const FleetSummary& summary) {
     const std::vector<std::string> names(
         power.oversubscribed.begin(),
         power.oversubscribed.begin() + static_cast<std::ptrdiff_t>(shown));
-    table.add({"power caps", fmt::format("needed in {} domain(s) above their limit at maximum: "
-                                         "{}{}",
-                                         power.oversubscribed.size(), fmt::join(names, ", "),
-                                         shown < power.oversubscribed.size() ? ", ..." : "")});
+    table.add({"power caps",
+               fmt::format("needed in power domains above their limit at maximum ({}): {}{}",
+                           power.oversubscribed.size(), fmt::join(names, ", "),
+                           shown < power.oversubscribed.size() ? ", ..." : "")});
   }
   for (const std::string& domain : oversubscribed_texts(power)) {
     table.add({"oversubscribed", domain});
@@ -252,7 +252,7 @@ std::vector<std::string> oversubscribed_texts(const PowerTotal& power) {
       texts.push_back(fmt::format("and {} more", power.oversubscribed_in_training.size() - kShown));
       break;
     }
-    texts.push_back(fmt::format("{} would draw {} in training, {:.1f} % more than its {}",
+    texts.push_back(fmt::format("{} would draw {} in training, {:.1f} % above its limit of {}",
                                 domain.domain, print(domain.load),
                                 (domain.load / domain.limit - 1) * 100, print(domain.limit)));
   }

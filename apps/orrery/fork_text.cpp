@@ -109,8 +109,8 @@ std::string fork_text(const ForkPair& pair) {
                    {"STATE"},
                    {"STARTS IN", Align::kRight},
                    {"ENDS IN", Align::kRight},
-                   {"THEN STARTS", Align::kRight},
-                   {"THEN ENDS", Align::kRight},
+                   {"NEW START IN", Align::kRight},
+                   {"NEW END IN", Align::kRight},
                    {""}});
   for (const ForkRow& row : rows) {
     table.add({row.id, row.name, row.phase, row.as_is ? start_text(row, *row.as_is, pair.now) : "",
@@ -121,12 +121,12 @@ std::string fork_text(const ForkPair& pair) {
   const Waits sum = waits_of(pair, rows);
   std::string text = table.text();
   if (sum.jobs > 0) {
-    text += fmt::format("\nWaiting: {}, of which {} would start sooner and {} later", sum.jobs,
+    text += fmt::format("\nWaiting jobs: {}, of which {} would start sooner and {} later", sum.jobs,
                         sum.sooner, sum.later);
     if (sum.both > 0) {
-      text +=
-          fmt::format("; on average in {}, then in {}", Duration::from_seconds(sum.as_is_s).text(),
-                      Duration::from_seconds(sum.changed_s).text());
+      text += fmt::format("; mean time to start {}, with the change {}",
+                          Duration::from_seconds(sum.as_is_s).text(),
+                          Duration::from_seconds(sum.changed_s).text());
     }
     text += ".\n";
   }

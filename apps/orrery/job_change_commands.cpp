@@ -62,7 +62,7 @@ Status requeue(LiveSession& session, std::uint64_t id, const ChangeOptions& opti
 /// Errors: the job waits for something else than a release, or runs.
 Status check_held(const v1::Job& job) {
   if (!job.hold().empty() || job.has_ended()) return {};
-  return infeasible(fmt::format("nobody holds job {}: {}", job.id(),
+  return infeasible(fmt::format("job {} is not held: {}", job.id(),
                                 job.waiting().empty() ? "it is " + job.phase() : job.waiting()));
 }
 
@@ -211,9 +211,11 @@ class ChangeVerbs {
     auto asked = std::make_shared<ChangeOptions>();
     CLI::App& verb = *app_.add_subcommand(std::string(words.verb), words.what);
     add_job_selection(verb, asked->selection);
-    verb.add_flag("--dry-run", asked->dry_run, "only show which jobs it would be");
-    verb.footer(fmt::format("Each job is reported; exit 1 if one could not be {}.\nExamples:\n{}",
-                            words.done, words.examples));
+    verb.add_flag("--dry-run", asked->dry_run, "only list the jobs that would be affected");
+    verb.footer(
+        fmt::format("The result for each job is printed; the exit status is 1 if any job could not "
+                    "be {}.\nExamples:\n{}",
+                    words.done, words.examples));
     verb.callback([&options = options_, &chosen = chosen_, asked, words, make] {
       chosen = [&options, asked, words, make]() -> Status {
         const Result<JobChange> change = make(*asked);
@@ -254,18 +256,18 @@ Result<JobChange> make_change(const ChangeOptions& asked) {
   };
 }
 
-constexpr ChangeWords kCancel{"cancel", "cancelled", "end jobs for good",
+constexpr ChangeWords kCancel{"cancel", "cancelled", "cancel jobs",
                               "  orrery cancel 7 8\n  orrery cancel sweep 'sweep[3]'\n"
                               "  orrery cancel --tenant lab --state queued --dry-run"};
 constexpr ChangeWords kHold{"hold", "held",
-                            "keep jobs from starting until they are released; one that runs goes "
-                            "on, and is held when it next waits",
+                            "prevent jobs from starting until they are released; a running job "
+                            "continues, and is held when it is next queued",
                             "  orrery hold 7\n  orrery hold --user ada --state queued"};
-constexpr ChangeWords kRelease{"release", "released", "let held jobs start",
+constexpr ChangeWords kRelease{"release", "released", "release held jobs, so that they may start",
                                "  orrery release 7\n  orrery release --user ada"};
 constexpr ChangeWords kRequeue{
     "requeue", "requeued",
-    "end the running attempt of jobs, with time for a checkpoint, and queue them again",
+    "stop the running attempt of jobs, with time for a checkpoint, and queue the jobs again",
     "  orrery requeue 7\n  orrery requeue 7 --hold"};
 constexpr ChangeWords kChange{
     "change", "changed", "change the priority, time limit or estimate of jobs that have not ended",
@@ -280,16 +282,19 @@ void add_job_change_commands(CLI::App& app, CommandOptions& options, Verb& chose
   verbs.add(kHold, plain<v1::HoldJobRequest>("HoldJob"));
   verbs.add(kRelease, make_release);
   const auto again = verbs.add(kRequeue, make_requeue);
-  again.verb.add_flag("--hold", again.asked.hold, "and hold them");
+  again.verb.add_flag("--hold", again.asked.hold, "hold the requeued jobs");
   const auto change = verbs.add(kChange, make_change);
-  change.verb.add_option("--priority", change.asked.priority, "-1000 to 1000")->type_name("N");
   change.verb
-      .add_option(
-          "--time-limit", change.asked.time_limit,
-          "of an attempt: \"90 min\", or none; only an operator raises that of a running job")
+      .add_option("--priority", change.asked.priority, "priority of the job, from -1000 to 1000")
+      ->type_name("N");
+  change.verb
+      .add_option("--time-limit", change.asked.time_limit,
+                  "time limit of each attempt, such as \"90 min\", or none; only an operator can "
+                  "raise the limit of a running job")
       ->type_name("TIME");
   change.verb
-      .add_option("--estimate", change.asked.estimate, "of the run time: \"90 min\", or none")
+      .add_option("--estimate", change.asked.estimate,
+                  "estimate of the run time, such as \"90 min\", or none")
       ->type_name("TIME");
 }
 

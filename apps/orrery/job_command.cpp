@@ -101,14 +101,16 @@ Status run_on_job(const CommandOptions& options, const JobsAsked& asked, JobVerb
 
 void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<JobsAsked>();
-  CLI::App& jobs = *app.add_subcommand("jobs", "the jobs of a running cluster");
-  jobs.add_flag("--all,-a", asked->all, "those that have ended, too");
-  jobs.add_option("--tenant", asked->tenant, "of this tenant alone")->type_name("PATH");
+  CLI::App& jobs = *app.add_subcommand("jobs", "list the jobs of a running cluster");
+  jobs.add_flag("--all,-a", asked->all, "include jobs that have ended");
+  jobs.add_option("--tenant", asked->tenant, "jobs of this tenant only")->type_name("PATH");
   jobs.add_option("--state", asked->phase,
-                  "held, queued, starting, running, stopping, finished, failed or cancelled")
+                  "jobs in this state: held, queued, starting, running, stopping, finished, failed "
+                  "or cancelled")
       ->type_name("STATE");
-  jobs.add_option("--user", asked->user, "submitted by this user alone")->type_name("NAME");
-  jobs.add_option("--name", asked->name, "whose name is so: * stands for any letters, ? for one")
+  jobs.add_option("--user", asked->user, "jobs that this user submitted")->type_name("NAME");
+  jobs.add_option("--name", asked->name,
+                  "jobs whose name matches PATTERN (* any characters, ? one)")
       ->type_name("PATTERN");
   jobs.footer(
       "Examples:\n  orrery jobs\n  orrery jobs --all --tenant lab/vision -o json\n"
@@ -122,18 +124,22 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   });
   const auto add_one = [&](const char* name, const char* what, JobVerb verb) {
     CLI::App& added = *app.add_subcommand(name, what);
-    added.add_option("id", asked->ids, "its number")->type_name("JOB")->required()->expected(1);
+    added.add_option("id", asked->ids, "number of the job")
+        ->type_name("JOB")
+        ->required()
+        ->expected(1);
     added.callback([&options, &chosen, asked, verb] {
       chosen = [&options, asked, verb] { return run_on_job(options, *asked, verb); };
     });
   };
-  add_one("job", "all that is known of one job", print_job);
-  add_one("explain", "why a job waits and what would start it, or why it runs where it does",
+  add_one("job", "show the details of one job", print_job);
+  add_one("explain",
+          "explain why a job waits and what would start it, or why it runs where it does",
           explain_job);
   CLI::App& wait = *app.add_subcommand(
-      "wait", "wait until jobs have ended: exit 0 when all finished, 1 when one did not");
+      "wait", "wait until jobs have ended; exit status 0 if all jobs finished, else 1");
   wait.footer("Example:\n  orrery wait 7 8");
-  wait.add_option("id", asked->ids, "their numbers")->type_name("JOB..")->required();
+  wait.add_option("id", asked->ids, "numbers of the jobs")->type_name("JOB..")->required();
   wait.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return run_on_jobs(options, *asked, wait_for_jobs); };
   });

@@ -58,28 +58,27 @@ std::string SelectedJob::text() const {
 
 void add_job_selection(CLI::App& verb, JobSelection& selection) {
   verb.add_option("job", selection.jobs,
-                  "numbers or names; the name of an array means all its jobs")
+                  "numbers or names of jobs; the name of a job array selects all its jobs")
       ->type_name("JOB..");
   verb.add_option("--name", selection.name,
-                  "jobs with a name like this: * stands for any letters, ? for one")
+                  "jobs whose name matches PATTERN (* any characters, ? one)")
       ->type_name("PATTERN");
-  verb.add_option("--tenant", selection.tenant, "jobs of this tenant")->type_name("PATH");
+  verb.add_option("--tenant", selection.tenant, "jobs of this tenant only")->type_name("PATH");
   verb.add_option("--user", selection.user, "jobs that this user submitted")->type_name("NAME");
   verb.add_option("--state", selection.phase,
-                  "jobs that are held, queued, starting, running or stopping")
+                  "jobs in this state: held, queued, starting, running or stopping")
       ->type_name("STATE");
 }
 
 Status check(const JobSelection& asked, std::string_view verb) {
   if (asked.jobs.empty() && !asked.filtered()) {
-    return input_error({},
-                       fmt::format("nothing to {}: expected numbers or names of jobs, or --name, "
-                                   "--tenant, --user or --state",
-                                   verb));
+    return input_error({}, fmt::format("nothing to {}: expected numbers or names of jobs, or a "
+                                       "filter (--name, --tenant, --user or --state)",
+                                       verb));
   }
   if (!asked.jobs.empty() && asked.filtered()) {
-    return input_error({}, fmt::format("\"{}\" and a filter: expected jobs, or --name, --tenant, "
-                                       "--user and --state, not both",
+    return input_error({}, fmt::format("\"{}\" and a filter: expected jobs or a filter (--name, "
+                                       "--tenant, --user, --state), not both",
                                        asked.jobs.front()));
   }
   constexpr std::string_view kStates[] = {"held", "queued", "starting", "running", "stopping"};

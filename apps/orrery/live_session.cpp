@@ -47,7 +47,7 @@ Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& opt
   client.retry = Duration::from_seconds(options.retry_s);
   client.patience = patience;
   client.on_retry = [controller = one_line(cluster->text())] {
-    print_message(fmt::format("orrery: {} is out of reach, trying again ...\n", controller));
+    print_message(fmt::format("orrery: {} is unreachable, retrying ...\n", controller));
   };
   return std::make_unique<LiveSession>(std::move(client));
 }
@@ -56,9 +56,9 @@ Result<std::uint64_t> job_id(const std::string& text) {
   std::uint64_t id = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (failed == std::errc() && end == text.data() + text.size()) return id;
-  return input_error({}, fmt::format("job \"{}\": expected its number, which `orrery jobs --all` "
-                                     "shows",
-                                     text));
+  return input_error(
+      {}, fmt::format("job \"{}\": expected the number of a job, as listed by `orrery jobs --all`",
+                      text));
 }
 
 void print_answer(const google::protobuf::Message& answer) {

@@ -62,7 +62,7 @@ std::string remark(const v1::Job& job) {
   if (!job.waiting().empty()) return job.waiting();
   if (job.has_ended()) return job.blame();
   std::vector<std::string> remarks;
-  if (!job.hold().empty()) remarks.emplace_back("held when it next waits");
+  if (!job.hold().empty()) remarks.emplace_back("will be held when it is next queued");
   if (job.attempt() > 1) remarks.push_back(fmt::format("attempt {}", job.attempt()));
   if (job.progress().done() > 0) {
     remarks.push_back(fmt::format("{:.0f} % done", job.progress().done() * 100));
@@ -111,14 +111,14 @@ std::string hours_by_type(const v1::JobBill& bill) {
 
 void add_bill(Facts& facts, const v1::JobBill& bill) {
   if (bill.accelerator_hours() <= 0) return;
-  facts.add("used", fmt::format("{:.3g} accelerator-hours, {:.3g} of them lost, {:.3g} idle",
+  facts.add("used", fmt::format("{:.3g} accelerator-hours (lost: {:.3g}, idle: {:.3g})",
                                 bill.accelerator_hours(), bill.lost_accelerator_hours(),
                                 bill.idle_accelerator_hours()));
-  facts.add("of type", hours_by_type(bill));
+  facts.add("hours by type", hours_by_type(bill));
   facts.add("cost", fmt::format("${:.2f}, {:.3g} kWh, {:.3g} kg CO2", bill.cost_usd(),
                                 bill.energy_kwh(), bill.co2_kg()));
   if (bill.preemptions() + bill.faults() + bill.program_faults() > 0) {
-    facts.add("ended early", fmt::format("{} times preempted, {} by faults, {} by the program",
+    facts.add("ended early", fmt::format("{} by preemption, {} by faults, {} by the program",
                                          bill.preemptions(), bill.faults(), bill.program_faults()));
   }
 }
@@ -146,9 +146,9 @@ std::string accelerators_text(const v1::Node& node) {
 }
 
 std::string job_users_text(const v1::Node& node) {
-  if (node.job_users() == "own") return fmt::format("{} alone", node.agent_user());
+  if (node.job_users() == "own") return fmt::format("only {}", node.agent_user());
   if (node.job_users() == "mapped") return "tenants and users with run_as";
-  if (node.job_users() == "any") return "all; as root where there is no run_as";
+  if (node.job_users() == "any") return "all; as root if no run_as is set";
   return "";
 }
 
@@ -181,7 +181,8 @@ std::string device_table(const v1::NodeReading& reading) {
 
 std::string drain_text(const v1::Node& node) {
   if (!node.drain() && node.drain_why().empty()) return {};
-  return "no new work starts here" + (node.drain_why().empty() ? "" : ": " + node.drain_why());
+  return "no new job starts on this node" +
+         (node.drain_why().empty() ? "" : ": " + node.drain_why());
 }
 
 /// Returns the deadline, and by how much a finished job was late.
@@ -215,7 +216,7 @@ void add_spec(Facts& facts, const v1::Job& job) {
 
 /// Returns "exit status 139 of rank 3".
 std::string exit_text(const v1::JobAttempt& attempt) {
-  if (!attempt.has_exit_status()) return attempt.has_stopped() ? "ended from outside" : "";
+  if (!attempt.has_exit_status()) return attempt.has_stopped() ? "stopped by Orrery" : "";
   if (attempt.exit_status() == 0) return "0";
   return fmt::format("{}, rank {}", attempt.exit_status(), attempt.exit_rank());
 }
@@ -239,7 +240,8 @@ std::string attempts_text(const v1::Job& job, Instant now) {
   for (const v1::JobAttempt& attempt : job.attempts()) {
     const Instant end = attempt.has_stopped() ? instant_of(attempt.stopped()) : now;
     std::string remark = attempt.blame();
-    if (attempt.has_in_favour_of()) remark = fmt::format("for job {}", attempt.in_favour_of());
+    if (attempt.has_in_favour_of())
+      remark = fmt::format("in favour of job {}", attempt.in_favour_of());
     table.add({fmt::format("{}", attempt.number()), second_text(instant_of(attempt.started())),
                attempt.has_running() ? short_duration(end - instant_of(attempt.running())) : "",
                attempt.reason(), exit_text(attempt),
@@ -331,7 +333,7 @@ std::string LiveText::job(const v1::Job& job) const {
   facts.colour(colour_code(job.phase()));
   facts.add("waits for", job.waiting());
   if (!job.hold().empty() && job.phase() != "held") {
-    facts.add("held by", fmt::format("{}, from when it next waits", job.hold()));
+    facts.add("held by", fmt::format("{}, once it is next queued", job.hold()));
   }
   facts.add(job.has_ended() ? "blame" : "last fault", job.blame());
   if (job.reason() != job.phase()) facts.add("last stop", job.reason());
@@ -373,7 +375,7 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
     if (!node.drain_why().empty()) remarks.push_back(node.drain_why());
     if (!node.out_why().empty()) remarks.push_back(node.out_why());
     if (!node.refused_agent().empty()) {
-      remarks.emplace_back("another agent was refused, see `orrery node " + node.name() + "`");
+      remarks.emplace_back("refused a second agent, see `orrery node " + node.name() + "`");
     }
     table.add({node.name(), node.health(), fmt::format("{}/{}", node.free(), node.accelerators()),
                accelerators_text(node), jobs_text(node), node.place(),
@@ -404,7 +406,7 @@ std::string LiveText::node(const v1::Node& node) const {
                                          instant_of(window.to()).text(),
                                          window.why().empty() ? "" : ": ", window.why()));
   }
-  facts.add("spare", node.spare() ? "kept free for what fails" : "");
+  facts.add("spare", node.spare() ? "kept free as a replacement for failed nodes" : "");
   facts.add("faults", if_any(node.faults()));
   facts.add("address", node.address());
   facts.add("machine", node.machine());
@@ -424,11 +426,11 @@ std::string LiveText::node(const v1::Node& node) const {
   if (node.temperature_c() > 0) facts.add("temperature", fmt::format("{} C", node.temperature_c()));
   if (!node.has_reading()) return facts.text();
   const v1::NodeReading& reading = node.reading();
-  facts.add("read", ago(node.reading_at()));
-  facts.add("unwell", reading.unwell());
+  facts.add("last reading", ago(node.reading_at()));
+  facts.add("health problem", reading.unwell());
   facts.add("burn-in", reading.burn_in());
   facts.add("clocks",
-            reading.clock_refusal().empty() ? "" : "not as ordered: " + reading.clock_refusal());
+            reading.clock_refusal().empty() ? "" : "not as requested: " + reading.clock_refusal());
   facts.add("CPUs", fmt::format("{:.0f} % busy", reading.cpu_busy() * 100));
   facts.add("memory used", size_text(reading.memory_used_bytes()));
   facts.add("network", fmt::format("{} received, {} sent, {} errors since boot",
@@ -457,7 +459,7 @@ std::string LiveText::users(const v1::ListUsersResponse& users) const {
     const std::string end = user.has_expires() ? instant_of(user.expires()).text() : "";
     const bool over = user.has_expires() && instant_of(user.expires()) <= now;
     std::string token = end.empty() ? "does not expire" : (over ? "expired " : "until ") + end;
-    if (user.replaced()) token.insert(0, "older one, ");
+    if (user.replaced()) token.insert(0, "older token, ");
     table.add({user.name(), user.role(), user.tenant(), user.run_as(), std::move(token)});
   }
   return table.text();

@@ -52,13 +52,12 @@ constexpr Duration kEndPatience = Duration::seconds(10);
 /// Ranks have their grace before a keeper kills them; then it is killed, which ends them at once.
 constexpr Duration kKeeperPatience = Duration::seconds(40);
 
-/// The last lines of a log, to show why a program ended.
-/// What a program has logged since the log had so many bytes: first what it said last of itself
-/// ("orreryd: ..", which is why it ended), then the lines before.
+/// Returns the log from byte `size` on, to show why a program ended: first its last message about
+/// itself ("orreryd: .."), then the lines before.
 std::string log_since(const std::string& path, std::uint64_t size) {
   constexpr std::size_t kShown = 2'000;
   const Result<std::string> text = read_file(path, 64 << 20);
-  if (!text || text->size() <= size) return " it logged nothing";
+  if (!text || text->size() <= size) return " its log is empty";
   std::string_view rest = std::string_view(*text).substr(static_cast<std::size_t>(size));
   rest = rest.substr(0, rest.find_last_not_of('\n') + 1);
   const std::size_t last = rest.rfind("\norrery");
@@ -113,7 +112,7 @@ Result<LocalCluster> LocalCluster::open(const std::string& directory) {
   if (!cluster.lock_.valid()) return environment_error(fmt::format("cannot write {}", path));
   if (::flock(cluster.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     return environment_error(fmt::format(
-        "another `orrery up`, `down` or `fleet apply` is at work in {}", cluster.directory_));
+        "another `orrery up`, `down` or `fleet apply` is running for {}", cluster.directory_));
   }
   if (Status loaded = cluster.load(); !loaded) return forward_error(loaded);
   return cluster;
@@ -197,8 +196,8 @@ Status LocalCluster::start_controller(const ControllerStart& options) {
   LocalProcess& controller = process(kController);
   if (options.accept_lost_jobs && ProcessHandle(controller.process).alive()) {
     return environment_error(
-        "--accept-lost-jobs is for the start of a controller, and it runs: end it first, with "
-        "`orrery down --keep-jobs`");
+        "--accept-lost-jobs applies only to the start of a controller, and the controller is "
+        "already running: stop it first with `orrery down --keep-jobs`");
   }
   if (!ProcessHandle(controller.process).alive()) {
     // For what is written here before the controller makes room itself.
@@ -230,11 +229,11 @@ Status LocalCluster::wait_for_controller() {
         storage_.read_file(directory_ + "/orreryd.pid", kFileMax);
     if (text && *text == serving) break;
     if (handle.ended_within(kLook)) {
-      return environment_error("orreryd ended while it started:" +
+      return environment_error("orreryd exited during startup:" +
                                log_since(directory_ + "/orreryd.log", controller_log_from_));
     }
     if (clock.now_monotonic() > until) {
-      return environment_error(fmt::format("orreryd does not serve after {}; see {}/orreryd.log",
+      return environment_error(fmt::format("orreryd does not respond after {}; see {}/orreryd.log",
                                            kStartPatience.text(), directory_));
     }
   }
@@ -323,7 +322,7 @@ Status LocalCluster::wait_for_nodes() {
     if (state->nodes_ready() >= state->nodes()) return {};
     for (std::size_t i = 0; i < agents.size(); ++i) {
       if (!agents[i].ended_within(i == 0 ? kLook : Duration())) continue;
-      return environment_error(fmt::format("the agent of {} ended while it started:{}",
+      return environment_error(fmt::format("the agent of {} exited during startup:{}",
                                            nodes_[i].name,
                                            log_since(node_directory(nodes_[i].name) + "/agent.log",
                                                      agent_logs_from_[nodes_[i].name])));

@@ -23,7 +23,7 @@
 namespace orrery {
 
 struct LocalProcess {
-  std::string name;  ///< of the node; "orreryd": the controller
+  std::string name;  ///< name of the node; "orreryd": the controller
   ProcessIdentity process;
   std::string controller;  ///< the controller's address that an agent was given
 };

@@ -48,12 +48,11 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
                        {"started", started}});
   }
   const std::size_t all = cluster.nodes().size() + 1;
-  const std::string what = started.empty()         ? "all of it ran already"
-                           : started.size() == all ? "started"
-                                                   : fmt::format(
-                                                         "started {}, the rest ran "
-                                                         "already",
-                                                         fmt::join(started, ", "));
+  const std::string what =
+      started.empty() ? "already running"
+      : started.size() == all
+          ? "started"
+          : fmt::format("started {}; the rest was already running", fmt::join(started, ", "));
   print_text(fmt::format("A local cluster of {} at {} ({}): {}.\n",
                          counted(cluster.nodes().size(), "node"), cluster.address(),
                          cluster.directory(), what));
@@ -67,8 +66,8 @@ void print_running(const CommandOptions& options, const LocalCluster& cluster,
                          node.accelerators, node.type));
   if (done.jobs_run_as_root) {
     print_text(
-        "WARNING: jobs run as root, so any of them can read this cluster's keys and end other "
-        "jobs.\nLet no one else submit to it, or give its tenants a run_as in "
+        "WARNING: jobs run as root, so that any job can read the keys of this cluster and stop "
+        "other jobs.\nDo not let other users submit jobs, or set run_as for each tenant in "
         "DIR/tenants.yaml.\n\n");
   }
   const std::string dir =
@@ -99,8 +98,8 @@ Status up(const CommandOptions& options, const LocalAsked& asked) {
 Status other_controller(const LocalCluster::Ended& ended) {
   if (ended.other_controller == 0) return {};
   return infeasible(
-      fmt::format("a controller that `orrery up` did not start still runs here: "
-                  "process {0}; `kill {0}` ends it",
+      fmt::format("a controller that `orrery up` did not start is still running: process {0}; "
+                  "`kill {0}` stops it",
                   ended.other_controller));
 }
 
@@ -121,10 +120,10 @@ Status down(const CommandOptions& options, const LocalAsked& asked) {
                 {"keepers", ended->keepers}});
     return other_controller(*ended);
   }
-  print_text(fmt::format("ended {}, {} and {}; {}\n", counted(ended->controllers, "controller"),
+  print_text(fmt::format("stopped {}, {} and {}; {}\n", counted(ended->controllers, "controller"),
                          counted(ended->agents, "agent"), counted(ended->keepers, "keeper"),
-                         asked.keep_jobs ? "what runs goes on, `orrery up` takes it over again"
-                                         : "jobs that had not ended start again with `orrery up`"));
+                         asked.keep_jobs ? "running jobs continue, and `orrery up` takes them over"
+                                         : "unfinished jobs restart with `orrery up`"));
   return other_controller(*ended);
 }
 
@@ -132,29 +131,38 @@ Status down(const CommandOptions& options, const LocalAsked& asked) {
 
 void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<LocalAsked>();
-  CLI::App& up_verb = *app.add_subcommand(
-      "up", "start a cluster on this machine, or what of it has died; emulated accelerators");
+  CLI::App& up_verb = *app.add_subcommand("up",
+                                          "start a local cluster with emulated accelerators, or "
+                                          "restart those of its processes that died");
   up_verb.footer(
       "Examples:\n"
       "  orrery up\n"
       "  orrery up --nodes 8 --accelerators 4 --type mi300x --dir /var/tmp/eight\n"
-      "\nIt lives in DIR (./.orrery); DIR/fleet.yaml may be one of your own.\n");
-  up_verb.add_option("--nodes", asked->fleet.nodes, "of a new cluster (4)")->type_name("N");
-  up_verb.add_option("--accelerators", asked->fleet.accelerators, "of each of its nodes (2)")
+      "\nThe cluster is kept in DIR (default: ./.orrery). A DIR/fleet.yaml of your own is used if "
+      "it exists.\n");
+  up_verb
+      .add_option("--nodes", asked->fleet.nodes, "number of nodes of a new cluster (default: 4)")
+      ->type_name("N");
+  up_verb
+      .add_option("--accelerators", asked->fleet.accelerators,
+                  "accelerators on each node of a new cluster (default: 2)")
       ->type_name("K");
-  up_verb.add_option("--type", asked->fleet.type, "of them, by the catalog (h100)")
+  up_verb
+      .add_option("--type", asked->fleet.type,
+                  "type of the accelerators, from the catalog (default: h100)")
       ->type_name("TYPE");
   up_verb
       .add_option("--record", asked->controller.record,
-                  "where a controller that is started writes its inputs and events, for `replay`")
+                  "directory for the inputs and events of the controller, for `orrery replay`")
       ->type_name("DIR");
   up_verb.add_flag("--accept-lost-jobs", asked->controller.accept_lost_jobs,
-                   "go on without a lost part of the log: ranks of jobs it never had are ended");
+                   "continue although a part of the log is lost; ranks of jobs that are missing "
+                   "from the log are stopped");
   up_verb.callback(
       [&options, &chosen, asked] { chosen = [&options, asked] { return up(options, *asked); }; });
   CLI::App& down_verb =
-      *app.add_subcommand("down", "end a local cluster: controller, agents, and all that runs");
-  down_verb.add_flag("--keep-jobs", asked->keep_jobs, "what runs goes on without it");
+      *app.add_subcommand("down", "stop a local cluster: controller, agents and running jobs");
+  down_verb.add_flag("--keep-jobs", asked->keep_jobs, "leave running jobs running");
   down_verb.callback(
       [&options, &chosen, asked] { chosen = [&options, asked] { return down(options, *asked); }; });
 }

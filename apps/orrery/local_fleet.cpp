@@ -76,8 +76,8 @@ Status check_same_fleet(const std::string& directory, const LocalFleetOptions& o
                     std::all_of(there->begin(), there->end(), fits);
   if (same) return {};
   return input_error(
-      {}, fmt::format("the cluster in {} has {} nodes, the first of {} x {}: "
-                      "another one needs another --dir",
+      {}, fmt::format("the cluster in {} has {} nodes, the first with {} x {}: a different cluster "
+                      "needs a different --dir",
                       directory, there->size(), there->front().accelerators, there->front().type));
 }
 

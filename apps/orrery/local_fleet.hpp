@@ -17,7 +17,7 @@ namespace orrery {
 /// The options that were given; the rest has defaults.
 struct LocalFleetOptions {
   std::optional<int> nodes;
-  std::optional<int> accelerators;  ///< of a node
+  std::optional<int> accelerators;  ///< accelerators on each node
   std::string type;
 
   [[nodiscard]] bool any() const { return nodes || accelerators || !type.empty(); }

@@ -25,18 +25,18 @@ std::string doubt_of(const CalibratedMachine& machine) {
     return "";
   }
   return fmt::format(
-      "the calibration is of another machine, {} with {} cores ({}), measured {}; this is {} with "
-      "{} ({})",
+      "the calibration was measured on another machine: {} with {} cores ({}), on {}; this machine "
+      "is {} with {} ({})",
       machine.processor, machine.cores, machine.products, machine.measured.text().substr(0, 10),
       host.processor, host.cores, products);
 }
 
-/// The step of so many ranks that follow `spec`.
+/// The step of `ranks` ranks that follow `spec`.
 Result<LocalStep> predict(const LocalPlan& plan, const TrainingSpec& spec, std::uint32_t ranks) {
   const std::uint32_t shards = spec.batch.shards;
   const std::uint32_t replicas = ranks / spec.layout.ranks();
   if (replicas == 0 || ranks % spec.layout.ranks() != 0) {
-    return infeasible(fmt::format("{} ranks are no whole number of replicas of tp {} x pp {}",
+    return infeasible(fmt::format("{} ranks are not a multiple of a replica of tp {} x pp {}",
                                   ranks, spec.layout.tp, spec.layout.pp));
   }
   if (replicas > shards) {
@@ -67,7 +67,7 @@ Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlan
   if (!spec) return forward_error(spec);
   if (spec->model.experts > 0) {
     return input_error(spec->model.where,
-                       "model.experts: a step of a mixture of experts cannot be predicted");
+                       "model.experts: the step of a mixture of experts cannot be predicted");
   }
   Result<Document> calibration = Document::load(files.calibration);
   if (!calibration) return forward_error(calibration);
@@ -75,10 +75,11 @@ Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlan
   if (!node) return forward_error(node);
   const std::string_view precision = word_of(spec->model.precision);
   if (node->machine.precision != precision) {
-    return input_error({files.calibration, 1, 1},
-                       fmt::format("measured in {}, the training multiplies in {}: measure with "
-                                   "`orrery calibrate-node --precision {}`",
-                                   node->machine.precision, precision, precision));
+    return input_error(
+        {files.calibration, 1, 1},
+        fmt::format("the calibration was measured in {}, but the training multiplies in {}: "
+                    "measure with `orrery calibrate-node --precision {}`",
+                    node->machine.precision, precision, precision));
   }
   Result<LocalStepModel> model = LocalStepModel::make(*node, *general,
                                                       {.shape = shape_of(spec->model),
@@ -180,7 +181,7 @@ class LayoutSearch {
     if (can) can = check(spec);
     if (can && ranks / spec.layout.ranks() > spec.batch.shards) {
       can = input_error(spec.batch.where,
-                        fmt::format("batch.shards: {} are too few for {} replicas",
+                        fmt::format("batch.shards: {} shards are too few for {} replicas",
                                     spec.batch.shards, ranks / spec.layout.ranks()));
     }
     if (!can) {
@@ -201,15 +202,14 @@ class LayoutSearch {
 
   [[nodiscard]] tl::unexpected<Error> none(const RankRange& range) const {
     if (least_) {
-      return infeasible(
-          fmt::format("{}: no layout fits: the smallest takes {} on its ranks "
-                      "together, this machine has {}",
-                      plan_.spec.name, print(*least_), print(memory_)));
+      return infeasible(fmt::format(
+          "{}: no layout fits: the smallest needs {} for all ranks together, this machine has {}",
+          plan_.spec.name, print(*least_), print(memory_)));
     }
     if (refused_) return tl::unexpected(*refused_);
     return infeasible(
-        fmt::format("{}: from {} ranks on: the calibration knows 1 to {} busy at "
-                    "once; measure with `orrery calibrate-node --ranks {}`",
+        fmt::format("{}: no prediction for {} or more ranks: the calibration covers 1 to {} busy "
+                    "ranks; measure with `orrery calibrate-node --ranks {}`",
                     plan_.spec.name, range.least, plan_.model.ranks_max(), range.least));
   }
 
@@ -240,12 +240,12 @@ const PlannedStep& best_of(const std::vector<PlannedStep>& steps) {
 std::string local_plan_text(const LocalPlan& plan, const std::vector<PlannedStep>& steps) {
   TextTable table({{"ranks", Align::kRight},
                    {"layout"},
-                   {"shards a replica", Align::kRight},
+                   {"shards per replica", Align::kRight},
                    {"step", Align::kRight},
                    {"tokens/s", Align::kRight},
                    {"products", Align::kRight},
                    {"exchange", Align::kRight},
-                   {"memory a rank", Align::kRight}});
+                   {"memory per rank", Align::kRight}});
   for (const PlannedStep& planned : steps) {
     const LocalStep& step = planned.step;
     const double whole = step.terms.total();

@@ -35,11 +35,11 @@ struct LocalPlan {
     const CommandOptions& options, const LocalPlanFiles& files,
     const std::optional<ParallelPlan>& followed = std::nullopt);
 
-/// Predicts the step of so many ranks, with the spec's layout. Errors: ranks that are not whole
+/// Predicts the step of `ranks` ranks, with the spec's layout. Errors: ranks that are not whole
 /// replicas, more replicas than shards, or more ranks than were measured.
 [[nodiscard]] Result<LocalStep> predict_step(const LocalPlan& plan, std::uint32_t ranks);
 
-/// A way to train with so many ranks, and what the rank that needs the most memory needs.
+/// A layout for a number of ranks, and what the rank that needs the most memory needs.
 struct PlannedStep {
   LocalStep step;
   RankMemory memory;

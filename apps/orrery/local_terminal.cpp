@@ -64,7 +64,7 @@ Result<RawTerminal> RawTerminal::open() {
   RawTerminal terminal;
   termios now{};
   if (::tcgetattr(STDIN_FILENO, &now) != 0 || ::isatty(STDOUT_FILENO) == 0) {
-    return input_error({}, "--tty: standard input and output are no terminal");
+    return input_error({}, "--tty: standard input and output are not a terminal");
   }
   terminal.before_ = now;
   ::cfmakeraw(&now);

@@ -166,10 +166,9 @@ Status attach(const CommandOptions& options, LogAsked& asked) {
   constexpr std::uint32_t kAttachTail = 10;
   asked.follow = true;
   asked.tail = kAttachTail;
-  print_message(
-      fmt::format("orrery: ^C detaches; ranks read no input: `orrery exec {}` runs a "
-                  "command beside one\n",
-                  asked.id));
+  print_message(fmt::format(
+      "orrery: ^C detaches; ranks read no input; `orrery exec {}` runs a command next to a rank\n",
+      asked.id));
   return print_log(options, asked);
 }
 
@@ -224,8 +223,8 @@ Result<Instant> since_of(const std::string& text) {
   if (const Result<Instant> at = Instant::parse(text)) return *at;
   const Result<Seconds> ago = parse<Seconds>(text);
   if (!ago) {
-    return input_error({}, fmt::format("--since: \"{}\": expected how long ago, such as 2h, or "
-                                       "2026-12-01T06:00:00Z",
+    return input_error({}, fmt::format("--since: \"{}\": expected an age, such as 2h, or an "
+                                       "instant, such as 2026-12-01T06:00:00Z",
                                        text));
   }
   return RealClock().now_wall() - Duration::from_seconds(ago->value());
@@ -285,7 +284,7 @@ class EventPrinter {
   const EventsAskedFor& asked_;
   bool again_ = false;
   Rows from_history_;              ///< printed, which the stream may bring once more
-  std::optional<Instant> newest_;  ///< of what was printed
+  std::optional<Instant> newest_;  ///< time of the newest printed event
   Rows newest_rows_;               ///< those of that instant
 };
 
@@ -344,15 +343,19 @@ Status print_events(const CommandOptions& options, const EventsAskedFor& asked) 
 
 void add_attach_command(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<LogAsked>();
-  CLI::App& verb = *app.add_subcommand(
-      "attach", "watch what the ranks of a job write from now on; the job does not notice");
-  verb.add_option("id", asked->id, "the job's number")->type_name("JOB")->required();
-  verb.add_option("--rank", asked->rank, "one rank; without it every rank, its number in front")
+  CLI::App& verb =
+      *app.add_subcommand("attach", "follow the output of a running job without affecting the job");
+  verb.add_option("id", asked->id, "number of the job")->type_name("JOB")->required();
+  verb.add_option("--rank", asked->rank,
+                  "only this rank (default: all ranks, each line with the rank number in front)")
       ->type_name("R");
-  verb.add_option("--gang", asked->gang, "one gang of a job with several")->type_name("G");
+  verb.add_option("--gang", asked->gang,
+                  "only this gang of a job with several gangs (default: all gangs, or the first "
+                  "with --rank)")
+      ->type_name("G");
   verb.footer(
-      "Begins with the last 10 lines of each rank, as `orrery logs -f --tail 10` does, and ends\n"
-      "with the job or at ^C, which ends nothing else.");
+      "The output starts with the last 10 lines of each rank, as with `orrery logs -f --tail 10`,\n"
+      "and ends with the job or at ^C, which does not affect the job.");
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return attach(options, *asked); };
   });
@@ -362,45 +365,58 @@ void add_attach_command(CLI::App& app, CommandOptions& options, Verb& chosen) {
 
 void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<LogAsked>();
-  CLI::App& logs = *app.add_subcommand("logs", "print what the ranks of a job wrote");
-  logs.add_option("id", asked->id, "the job's number")->type_name("JOB")->required();
-  logs.add_flag("-f,--follow", asked->follow, "go on with new output until the job has ended");
-  logs.add_option("--tail", asked->tail, "begin with the last N lines of each rank")
+  CLI::App& logs = *app.add_subcommand("logs", "print the output of the ranks of a job");
+  logs.add_option("id", asked->id, "number of the job")->type_name("JOB")->required();
+  logs.add_flag("-f,--follow", asked->follow, "follow new output until the job has ended");
+  logs.add_option("--tail", asked->tail,
+                  "start with the last N lines of each rank (default: all lines)")
       ->type_name("N");
   logs.add_option("--since", asked->since,
-                  "begin with what was written at a time or so long ago: 2026-11-24T10:00:00Z, 10m")
+                  "start with output written at or after TIME: an instant (2026-11-24T10:00:00Z) "
+                  "or an age (10m)")
       ->type_name("TIME");
-  logs.add_option("--rank", asked->rank, "one rank; without it every rank, its number in front")
+  logs.add_option("--rank", asked->rank,
+                  "only this rank (default: all ranks, each line with the rank number in front)")
       ->type_name("R");
-  logs.add_option("--gang", asked->gang, "one gang of a job with several")->type_name("G");
+  logs.add_option("--gang", asked->gang,
+                  "only this gang of a job with several gangs (default: all gangs, or the first "
+                  "with --rank)")
+      ->type_name("G");
   logs.add_option("--node", asked->node, "only the ranks on this node")->type_name("NODE");
-  logs.add_option("--attempt", asked->attempt, "an earlier attempt than the newest")
+  logs.add_option("--attempt", asked->attempt, "number of the attempt (default: the newest)")
       ->type_name("A");
   logs.add_flag_callback(
       "--escape", [asked] { asked->bytes = LogAsked::Bytes::kEscaped; },
-      "show control characters instead of sending them to the terminal");
+      "escape control characters");
   logs.footer(
-      "Bytes are printed as the ranks wrote them. What is no longer kept is counted on standard\n"
-      "error.\nExamples:\n  orrery logs -f 7\n  orrery logs 7 --tail 20 --since 1h\n"
+      "Bytes are printed as the ranks wrote them. The number of bytes that are no longer kept is\n"
+      "printed on standard error.\nExamples:\n  orrery logs -f 7\n  orrery logs 7 --tail 20 "
+      "--since 1h\n"
       "  orrery logs 7 --rank 3 --attempt 1 | less");
   logs.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return print_log(options, *asked); };
   });
   add_attach_command(app, options, chosen);
   auto which = std::make_shared<EventsAskedFor>();
-  CLI::App& events = *app.add_subcommand("events", "what has changed in the cluster, and when");
-  events.add_flag("-f,--follow", which->follow, "and what changes from now on, until interrupted");
-  events.add_option("--job", which->job, "only of this one")->type_name("JOB");
-  events.add_option("--node", which->node, "only of this one")->type_name("NODE");
-  events.add_option("--kind", which->kind, "only of this one, such as JobStarted")
+  CLI::App& events = *app.add_subcommand("events", "list changes in the cluster with their times");
+  events.add_flag("-f,--follow", which->follow, "also print new events until interrupted");
+  events.add_option("--job", which->job, "only events of this job")->type_name("JOB");
+  events.add_option("--node", which->node, "only events of this node")->type_name("NODE");
+  events.add_option("--kind", which->kind, "only events of this kind, such as JobStarted")
       ->type_name("KIND");
-  events.add_option("--tenant", which->tenant, "only of jobs of this one, and those below it")
+  events
+      .add_option("--tenant", which->tenant,
+                  "only events of jobs of this tenant and of the tenants below it")
       ->type_name("TENANT");
-  events.add_option("--since", which->since, "2h, or 2026-12-01T06:00:00Z (default: the last 100)")
+  events
+      .add_option("--since", which->since,
+                  "only events since TIME: an age (2h) or an instant (2026-12-01T06:00:00Z); "
+                  "default: the last 100 events")
       ->type_name("TIME");
   events.footer(
       "Examples:\n  orrery events --job 7\n  orrery events -f --node node-3 --since 1d\n"
-      "\nBack to the oldest batch of the log; older ones: `orrery store export`.");
+      "\nEvents reach back to the oldest batch of the log; `orrery store export` prints older "
+      "events.");
   events.callback([&options, &chosen, which] {
     chosen = [&options, which] { return print_events(options, *which); };
   });

@@ -99,17 +99,17 @@ int exit_code(const Status& status) {
 
 void add_options(CLI::App& app, CommandOptions& options) {
   app.add_option("--catalog", options.catalog_directory,
-                 "overlay the built-in catalog with the *.yaml files of DIR")
+                 "directory whose *.yaml files overlay the built-in catalog")
       ->type_name("DIR")
       ->check([](const std::string& directory) {
-        return directory.empty() ? std::string("needs the name of a directory") : std::string();
+        return directory.empty() ? std::string("expected the name of a directory") : std::string();
       });
   app.add_option_function<std::string>(
          "-o,--output",
          [&options](const std::string& format) {
            options.output = format == "json" ? OutputFormat::kJson : OutputFormat::kText;
          },
-         "text or json")
+         "output format, text or json (default: text)")
       ->type_name("text|json")
       ->check([](const std::string& format) {
         const bool known = format == "text" || format == "json";
@@ -119,10 +119,10 @@ void add_options(CLI::App& app, CommandOptions& options) {
 
 void add_cluster_options(CLI::App& app, CommandOptions& options) {
   app.add_option("--dir", options.cluster_directory,
-                 "the cluster's directory (else ORRERY_DIR, ./.orrery, ~/.orrery)")
+                 "directory of the cluster (default: ORRERY_DIR, else ./.orrery, else ~/.orrery)")
       ->type_name("DIR")
       ->envname("ORRERY_DIR");
-  app.add_option("--retry", options.retry_s, "seconds to go on trying to reach the controller")
+  app.add_option("--retry", options.retry_s, "seconds to keep trying to reach the controller")
       ->type_name("S")
       ->check(CLI::Range(0.0, 86'400.0))
       ->capture_default_str();
@@ -192,7 +192,7 @@ int run(int argc, char** argv) {
   const bool verbose = std::getenv("GRPC_VERBOSITY") != nullptr;
   const GrpcLibrary grpc(verbose ? GrpcLibrary::Lines::kShown : GrpcLibrary::Lines::kHidden);
   CLI::App app{
-      "Orrery: plans, schedules, runs and rehearses AI work on fleets of unlike accelerators.",
+      "Orrery plans, schedules, runs and simulates AI workloads on fleets of mixed accelerators.",
       "orrery"};
   app.set_version_flag("--version", "orrery " ORRERY_VERSION);
   app.require_subcommand(1);
@@ -225,11 +225,12 @@ int run(int argc, char** argv) {
     app.exit(help);
     return checked_output(0);
   } catch (const CLI::ParseError& error) {
-    print_message(fmt::format("orrery: {} (--help shows what there is)\n", error.what()));
+    print_message(fmt::format("orrery: {} (see --help)\n", error.what()));
     return kExitWrongInput;
   }
   if (options.command && !takes_command(app)) {
-    print_message("orrery: only `orrery submit`, `exec` and `shell` take a command behind --\n");
+    print_message(
+        "orrery: only `orrery submit`, `orrery exec` and `orrery shell` take a command after --\n");
     return kExitWrongInput;
   }
   const int code = exit_code(chosen());

@@ -66,7 +66,7 @@ void print_model(const Model& model) {
   facts.add({"family", std::string(word_of(family_of(model)))});
   facts.add({"parameters",
              fmt::format("{} ({})", parameters_text(count.total), print_count(count.total))});
-  facts.add({"active", fmt::format("{} a {}", parameters_text(count.active), flops_unit(model))});
+  facts.add({"active", fmt::format("{} per {}", parameters_text(count.active), flops_unit(model))});
   facts.add({"embedding", parameters_text(count.embedding)});
   if (count.vision > 0) facts.add({"image tower", parameters_text(count.vision)});
   if (count.prediction > 0) {
@@ -74,12 +74,12 @@ void print_model(const Model& model) {
   }
   const Tokens sequence = sequence_of(model);
   const std::string flops = print(forward_flops(model, sequence));
-  facts.add(
-      {"forward", family_of(model) == ModelFamily::kTransformer
-                      ? fmt::format("{} a token at {} tokens", flops, print_count(sequence.value()))
-                      : fmt::format("{} a sample", flops)});
+  facts.add({"forward",
+             family_of(model) == ModelFamily::kTransformer
+                 ? fmt::format("{} per token at {} tokens", flops, print_count(sequence.value()))
+                 : fmt::format("{} per sample", flops)});
   if (const double kv = kv_elements_per_token(model); kv > 0) {
-    facts.add({"KV cache", fmt::format("{} elements a token", print_count(kv))});
+    facts.add({"KV cache", fmt::format("{} elements per token", print_count(kv))});
   }
   for (const std::string& assumption : model.assumptions) facts.add({"assumed", assumption});
   print_text(fmt::format("{}\n", facts.text()));
@@ -142,7 +142,7 @@ bool show_model(const ModelCatalog& models, const std::string& name, OutputForma
   const PublishedCounts& published = entry->published;
   if (published.total_parameters) {
     table.add(
-        {"published", fmt::format("{} in all ({})", parameters_text(*published.total_parameters),
+        {"published", fmt::format("{} in total ({})", parameters_text(*published.total_parameters),
                                   published.source)});
   }
   table.add({"source", fmt::format("{} ({})", entry->provenance.source,

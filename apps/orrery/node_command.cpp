@@ -21,7 +21,7 @@ namespace {
 
 struct NodeAsked {
   std::string name;
-  std::vector<std::string> names;  ///< of verbs that take several
+  std::vector<std::string> names;  ///< names of nodes, for verbs that take several
   std::string why;
   std::string from;
   std::string to;
@@ -59,7 +59,8 @@ Status print_nodes(const CommandOptions& options, LiveSession& session, const No
 
 Status print_node(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
   if (asked.name.empty())
-    return input_error({}, "node: expected its name, or fence, burn-in or token and its name");
+    return input_error(
+        {}, "node: expected the name of a node, or fence, burn-in or token and the name of a node");
   v1::GetNodeRequest request;
   request.set_name(asked.name);
   auto node = session.client().call<v1::Node>("GetNode", request);
@@ -76,7 +77,7 @@ using Changed = Result<v1::NodeResponse>;
 
 std::string changed_text(const v1::Node& node) {
   const auto count = static_cast<std::uint64_t>(node.jobs_size());
-  const std::string jobs = count > 0 ? fmt::format(", {} on it", counted(count, "job")) : "";
+  const std::string jobs = count > 0 ? fmt::format(", running {}", counted(count, "job")) : "";
   return one_line(fmt::format("{} is {}{}", node.name(), node.health(), jobs)) + "\n";
 }
 
@@ -153,16 +154,17 @@ Status resume_node(const CommandOptions& options, LiveSession& session, const No
 
 /// The user has to confirm at the terminal; without a terminal --yes is needed.
 Status confirm_fence(const v1::Node& node) {
-  const std::string jobs = node.jobs().empty() ? "no job waits for it"
-                                               : fmt::format("these jobs start again elsewhere: {}",
-                                                             fmt::join(node.jobs(), ", "));
+  const std::string jobs =
+      node.jobs().empty()
+          ? "no job waits for the node"
+          : fmt::format("these jobs will restart on other nodes: {}", fmt::join(node.jobs(), ", "));
   if (::isatty(STDIN_FILENO) == 0) {
-    return input_error({}, fmt::format("fence: {} must be switched off, so that nothing runs there "
-                                       "any more; {}. Expected --yes, which says that it is",
+    return input_error({}, fmt::format("fence: {} must be switched off, so that no process runs on "
+                                       "it any more; {}. Expected --yes, which confirms that it is",
                                        node.name(), jobs));
   }
   print_message(
-      fmt::format("{} must be switched off, so that nothing runs there any more; {}.\n"
+      fmt::format("{} must be switched off, so that no process runs on it any more; {}.\n"
                   "Is it switched off? [y/N] ",
                   node.name(), jobs));
   std::string answer;
@@ -187,8 +189,8 @@ Status fence_node(const CommandOptions& options, LiveSession& session, const Nod
     return {};
   }
   std::string text = fmt::format(
-      "{} is fenced: nothing counts as running there any more, and it "
-      "takes work again when its agent comes back\n",
+      "{} is fenced: its jobs no longer count as running, and it accepts jobs again when its agent "
+      "reconnects\n",
       asked.name);
   for (const std::uint64_t id : before->jobs()) {
     v1::GetJobRequest request;
@@ -209,7 +211,7 @@ Status burn_in_node(const CommandOptions& options, LiveSession& session, const N
     print_answer(begun->node());
   } else {
     print_text(
-        fmt::format("{0} tries itself out: `orrery node {0}` says how it ends\n", asked.name));
+        fmt::format("burn-in started on {0}; `orrery node {0}` shows the result\n", asked.name));
   }
   return {};
 }
@@ -224,15 +226,15 @@ Status make_join_token(const CommandOptions& options, LiveSession& session,
     print_answer(*made);
   } else {
     if (!made->connected_agent().empty()) {
-      print_message(fmt::format(
-          "note: {} has an agent, at {}: the one that joins with this token replaces it for good, "
-          "and what runs under the old one is killed\n",
-          asked.name, one_line(made->connected_agent())));
+      print_message(
+          fmt::format("note: {} already has an agent, at {}: the agent that joins with this token "
+                      "replaces it permanently, and the processes of the old agent are killed\n",
+                      asked.name, one_line(made->connected_agent())));
     }
     print_message(fmt::format(
-        "on {0}, within an hour, with a copy of {2}/tls/ca.pem, and this token in FILE:\n"
-        "  orrery-agent --node {0} --controller {1} --ca ca.pem --dir /var/lib/orrery/agent "
-        "--join @FILE\n",
+        "Within one hour, run on {0}, with a copy of {2}/tls/ca.pem and this token in FILE:\n"
+        "  orrery-agent --node {0} --controller {1} --ca ca.pem --dir /var/lib/orrery/agent --join "
+        "@FILE\n",
         asked.name, session.client().address(), cluster_directory(options)));
     print_text(made->token() + "\n");
   }
@@ -248,53 +250,52 @@ void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   };
   const auto named = [&](CLI::App& parent, const char* name, const char* what) -> CLI::App& {
     CLI::App& added = *parent.add_subcommand(name, what);
-    added.add_option("name", asked->name, "of the node")->type_name("NODE")->required();
+    added.add_option("name", asked->name, "name of the node")->type_name("NODE")->required();
     return added;
   };
   const auto several = [&](const char* name, const char* what) -> CLI::App& {
     CLI::App& added = *app.add_subcommand(name, what);
-    added.add_option("names", asked->names, "of the nodes: a b c, or a,b,c")
+    added.add_option("names", asked->names, "names of the nodes, separated by spaces or commas")
         ->type_name("NODE")
         ->delimiter(',')
         ->required();
     return added;
   };
-  run(*app.add_subcommand("nodes", "the machines of a running cluster"), print_nodes);
-  CLI::App& node = *app.add_subcommand("node", "all that is known of one machine");
-  node.add_option("name", asked->name, "of the node")->type_name("NODE");
+  run(*app.add_subcommand("nodes", "list the nodes of a running cluster"), print_nodes);
+  CLI::App& node = *app.add_subcommand("node", "show the details of one node");
+  node.add_option("name", asked->name, "name of the node")->type_name("NODE");
   node.footer(
       "Examples:\n  orrery node node-3\n"
-      "  orrery node token node-3    > FILE  (then there: orrery-agent --node node-3 --join @FILE "
-      "..)\n"
-      "  orrery node burn-in node-3  (once it is drained; then: orrery node node-3)\n"
-      "  orrery node fence node-3    (only when nothing can run there any more)");
+      "  orrery node token node-3    > FILE  (then on node-3: orrery-agent --node node-3 --join "
+      "@FILE ..)\n"
+      "  orrery node burn-in node-3  (on a drained node; `orrery node node-3` shows the result)\n"
+      "  orrery node fence node-3    (only if the node is switched off)");
   CLI::App& fence =
       named(node, "fence",
-            "declare a lost machine switched off, so that jobs which wait for it start elsewhere");
-  fence.add_flag("--yes", asked->yes, "do not ask: it is switched off");
+            "declare a lost node switched off, so that its jobs can restart on other nodes");
+  fence.add_flag("--yes", asked->yes, "confirm without a prompt that the node is switched off");
   run(fence, fence_node);
   run(named(node, "burn-in",
-            "try a drained machine out: its processors and memory, or what its "
-            "operator has set"),
+            "test a drained node: processors and memory, or the test set by its operator"),
       burn_in_node);
-  run(named(node, "token", "print a token by which the machine's agent joins, once"),
-      make_join_token);
+  run(named(node, "token", "print a single-use token with which an agent joins"), make_join_token);
   run(node, print_node);
-  CLI::App& drain = several("drain", "start no new work on machines");
-  drain.add_option("--why", asked->why, "shown with the nodes, in events and in the log")
+  CLI::App& drain = several("drain", "drain nodes, so that no new jobs start on them");
+  drain.add_option("--why", asked->why, "reason, shown with the nodes, in events and in the log")
       ->type_name("TEXT");
   drain.add_flag("--now", asked->at_once,
-                 "and evict what runs there, to start elsewhere; also of nodes that are draining");
-  drain.add_option("--from", asked->from, "empty it then (2026-12-01T06:00:00Z), with --to")
+                 "also stop running jobs, which restart on other nodes; works on nodes that are "
+                 "already draining");
+  drain.add_option("--from", asked->from, "start of a maintenance window; needs --to")
       ->type_name("TIME");
-  drain.add_option("--to", asked->to, "and let it work again then")->type_name("TIME");
+  drain.add_option("--to", asked->to, "end of the maintenance window")->type_name("TIME");
   drain.footer(
       "Examples:\n  orrery drain node-3 --why \"new disk\"\n  orrery resume node-3\n"
       "  orrery drain node-3,node-4 --now\n"
       "  orrery drain node-3 --from 2026-12-01T06:00:00Z --to 2026-12-01T08:00:00Z\n"
-      "      (a maintenance window: what would not be done by then starts elsewhere)");
+      "      (a maintenance window: jobs that would not end before it start on other nodes)");
   run(drain, drain_node);
-  run(several("resume", "start work on drained machines again"), resume_node);
+  run(several("resume", "return drained nodes to service"), resume_node);
 }
 
 }  // namespace orrery

@@ -43,7 +43,7 @@ class Progress {
     const Instant now = clock_.now_monotonic();
     if ((now - begin_).count_seconds() < 1 || (now - shown_).count_seconds() < kPause) return;
     shown_ = now;
-    print_progress(fmt::format("\r{} layouts, {} priced",
+    print_progress(fmt::format("\r{} layouts, {} evaluated",
                                print_count(static_cast<double>(counters.enumerated)),
                                print_count(static_cast<double>(counters.evaluated))));
   }
@@ -120,49 +120,62 @@ Status run_plan(const CommandOptions& options, const PlanCall& call) {
 }  // namespace
 
 void add_plan_options(CLI::App& verb, PlanOptions& plan) {
-  verb.add_option("--model", plan.model, "a catalog name, or the path of a config.json")
+  verb.add_option("--model", plan.model, "catalog name of a model, or path of a config.json")
       ->required();
-  verb.add_option("--accelerators", plan.accelerators, "TYPE:N[,TYPE:N..], such as h100:64");
-  verb.add_option("--fleet", plan.fleet, "every type and size of a fleet spec")->type_name("FILE");
-  verb.add_option("--seq", plan.sequence, "tokens of a sequence");
-  verb.add_option("--global-batch", plan.global_batch, "sequences of a step");
-  verb.add_option("--precision", plan.precision, "bf16, fp8, mxfp8, nvfp4, ...");
-  verb.add_option("--task", plan.task, "pretrain, fine-tune or lora");
-  verb.add_option("--attention", plan.attention, "flash or unfused");
-  verb.add_option("--objective", plan.objective, "time, cost, energy or time-under-budget");
-  verb.add_option("--budget", plan.budget, "dollars of the whole run");
-  verb.add_option("--tokens", plan.tokens, "of the whole run, such as 15T");
+  verb.add_option("--accelerators", plan.accelerators,
+                  "accelerators to use: TYPE:N[,TYPE:N..], such as h100:64");
+  verb.add_option("--fleet", plan.fleet,
+                  "fleet spec; every type and size of its accelerators is tried")
+      ->type_name("FILE");
+  verb.add_option("--seq", plan.sequence,
+                  "tokens per sequence (default: 8192, at most the maximum of the model)");
+  verb.add_option("--global-batch", plan.global_batch,
+                  "sequences per step (default: 16 M tokens above 100 B parameters, else 4 M)");
+  verb.add_option("--precision", plan.precision,
+                  "number format: bf16, fp8, mxfp8, nvfp4, ... (default: bf16)");
+  verb.add_option("--task", plan.task,
+                  "training task: pretrain, fine-tune or lora (default: pretrain)");
+  verb.add_option("--attention", plan.attention,
+                  "attention kernel: flash or unfused (default: flash)");
+  verb.add_option("--objective", plan.objective,
+                  "figure to minimize: time, cost, energy or time-under-budget (default: time)");
+  verb.add_option("--budget", plan.budget,
+                  "budget of the whole run in dollars, for time-under-budget");
+  verb.add_option("--tokens", plan.tokens, "tokens of the whole run, such as 15T");
   verb.add_option("--samples", plan.samples,
-                  "of the whole run of a model of images or videos, such as 1.2M");
-  verb.add_option(
-      "--release", plan.release,
-      "NeMo release that training is priced for, such as 26.04; none: unknown software");
-  verb.add_option("--layout", plan.layout, "fixed dimensions: tp=8,pp=16,dp=128,..");
-  verb.add_option("--runtime", plan.runtime, "what the program can do")->type_name("FILE");
-  verb.add_option("--price", plan.price, "on-demand, spot, hyperscaler or owned");
+                  "samples of the whole run, for image and video models, such as 1.2M");
+  verb.add_option("--release", plan.release,
+                  "NeMo release of the training software, such as 26.04; none: unknown software");
+  verb.add_option("--layout", plan.layout, "fixed dimensions of the layout: tp=8,pp=16,dp=128,..");
+  verb.add_option("--runtime", plan.runtime, "capabilities of the training program (kind: Runtime)")
+      ->type_name("FILE");
+  verb.add_option("--price", plan.price, "price basis: on-demand, spot, hyperscaler or owned");
   verb.add_option("--utilisation", plan.utilisation,
-                  "part of its life in which an owned machine works");
-  verb.add_option("--region", plan.region, "of the catalog's carbon and electricity tables");
-  verb.add_option("--power-cap", plan.power_cap, "of each accelerator, such as \"500 W\"");
-  verb.add_option("--storage", plan.storage, "that checkpoints go to, a catalog id");
+                  "fraction of its life in which owned hardware is busy");
+  verb.add_option("--region", plan.region, "region in the catalog's carbon and electricity tables");
+  verb.add_option("--power-cap", plan.power_cap,
+                  "power cap of each accelerator, such as \"500 W\"");
+  verb.add_option("--storage", plan.storage, "storage for checkpoints, a catalog id");
   verb.add_option("--input-rate", plan.input_rate,
-                  "at which training data is read, such as \"40 GB/s\"; none: it is always there");
+                  "read rate of training data, such as \"40 GB/s\"; none: reading takes no time");
 }
 
 void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto call = std::make_shared<PlanCall>();
   CLI::App* verb = app.add_subcommand(
-      "plan", "how to train (or --serve) a model on accelerators, and what it costs");
+      "plan", "plan how to train (or --serve) a model on accelerators, with time, cost and energy");
   add_plan_options(*verb, call->options);
   PlanOptions& plan = call->options;
-  verb->add_option("--top", plan.top, "plans to list")->check(CLI::Range(1, 10'000));
+  verb->add_option("--top", plan.top, "number of plans to list (default: 5)")
+      ->check(CLI::Range(1, 10'000));
   verb->add_flag_callback(
       "--exhaustive", [&plan] { plan.effort = Effort::kExhaustive; },
-      "look at every layout; shown by the counts alone");
+      "evaluate every layout, without pruning");
   verb->add_flag_callback(
       "--sensitivity", [call] { call->sensitivity = Sensitive::kYes; },
-      "what one percent of each figure of the hardware is worth");
-  verb->add_option("--html", call->html, "also write a report into this file")->type_name("FILE");
+      "show the effect of a 1 % change of each hardware figure");
+  verb->add_option("--html", call->html, "also write an HTML report to this file")
+      ->type_name("FILE");
   verb->add_option_function<std::string>(
           "--emit",
           [call](const std::string& name) {
@@ -170,7 +183,7 @@ void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
               if (entry.word == name) call->emit = entry.value;
             }
           },
-          "print the best plan as flags of megatron, or configuration of deepspeed or fsdp")
+          "print the best plan as megatron flags, or as a deepspeed or fsdp configuration")
       ->check(CLI::IsMember({"megatron", "deepspeed", "fsdp"}));
   add_serve_options(*verb, call->serve);
   verb->callback([&options, &chosen, call, verb] {

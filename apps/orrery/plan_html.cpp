@@ -19,14 +19,13 @@ constexpr std::array<std::string_view, kTerms> kColours = {
     "#b08ad6", "#555555", "#8f8f8f", "#c4c4c4", "#2b2b2b"};
 
 constexpr std::string_view kStyle =
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 1em;"
-    "color:#1c1c1c}table{border-collapse:collapse;width:100%}th,td{padding:.3em "
-    ".7em;white-space:nowrap;"
-    "text-align:right;border-bottom:1px solid #ddd}th:nth-child(-n+3),td:nth-child(-n+3)"
-    "{text-align:left}code{font-size:.9em}.bar{display:flex;height:1.6em;margin:.2em 0 .9em}"
-    "td code{white-space:normal;overflow-wrap:anywhere}"
-    ".bar span{display:block;min-width:0}.key{columns:3;list-style:none;padding:0}"
-    ".key i{display:inline-block;width:1em;height:1em;margin-right:.5em;vertical-align:-.1em}";
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:70em;padding:0 "
+    "1em;color:#1c1c1c}table{border-collapse:collapse;width:100%}th,td{padding:.3em "
+    ".7em;white-space:nowrap;text-align:right;border-bottom:1px solid "
+    "#ddd}th:nth-child(-n+3),td:nth-child(-n+3){text-align:left}code{font-size:.9em}.bar{display:"
+    "flex;height:1.6em;margin:.2em 0 .9em}td code{white-space:normal;overflow-wrap:anywhere}.bar "
+    "span{display:block;min-width:0}.key{columns:3;list-style:none;padding:0}.key "
+    "i{display:inline-block;width:1em;height:1em;margin-right:.5em;vertical-align:-.1em}";
 
 template <class Q>
 std::string or_unknown(const std::optional<Q>& figure) {
@@ -35,13 +34,14 @@ std::string or_unknown(const std::optional<Q>& figure) {
 
 std::string table(const PlanAnswer& answer, const PlanRequest& request) {
   std::string html =
-      "<table><tr><th>#</th><th>machine</th><th>layout</th><th>step</th><th>80 % interval</th>"
-      "<th>MFU (16-bit peak)</th><th>memory</th><th>a step</th><th>energy</th></tr>\n";
+      "<table><tr><th>#</th><th>machine</th><th>layout</th><th>step</th><th>80 % "
+      "interval</th><th>MFU (16-bit peak)</th><th>memory</th><th>cost per "
+      "step</th><th>energy</th></tr>\n";
   std::size_t rank = 0;
   for (const PlanOffer& offer : answer.plans) {
     html += fmt::format(
-        "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td>{}</td><td>{} to {}</td>"
-        "<td>{:.1f} %</td><td>{:.1f} GiB</td><td>{}</td><td>{}</td></tr>\n",
+        "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td>{}</td><td>{} to {}</td><td>{:.1f} "
+        "%</td><td>{:.1f} GiB</td><td>{}</td><td>{}</td></tr>\n",
         ++rank, escaped_xml(request.question.machines[offer.machine].label),
         escaped_xml(print_layout(offer.plan)), duration_text(offer.cost.seconds),
         duration_text(offer.seconds_low), duration_text(offer.seconds_high), offer.mfu * 100,
@@ -67,7 +67,7 @@ std::string bar(const PlanOffer& offer, double longest) {
 std::string bars(const PlanAnswer& answer) {
   double longest = 0;
   for (const PlanOffer& offer : answer.plans) longest = std::max(longest, offer.cost.seconds);
-  std::string html = "<h2>Where the step's time goes</h2>\n";
+  std::string html = "<h2>Parts of the step time</h2>\n";
   for (const PlanOffer& offer : answer.plans) {
     html += fmt::format("<div><code>{}</code>, {}</div>\n", escaped_xml(print_layout(offer.plan)),
                         duration_text(offer.cost.seconds));
@@ -99,12 +99,12 @@ std::string notes(const PlanAnswer& answer, const PlanRequest& request) {
 std::string answer_html(const PlanAnswer& answer, const PlanRequest& request) {
   const std::string job = escaped_xml(job_text(request.question));
   std::string html = fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Plan of {}</title>"
-      "<style>{}</style></head>\n<body><h1>{}</h1>\n",
+      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Plan of "
+      "{}</title><style>{}</style></head>\n<body><h1>{}</h1>\n",
       job, kStyle, job);
   html += table(answer, request);
   if (answer.plans.size() > 1) {
-    html += fmt::format("<p>Why the second lost: {}.</p>\n",
+    html += fmt::format("<p>Step of plan 2 against plan 1: {}.</p>\n",
                         escaped_xml(loss_text(answer.plans[0], answer.plans[1])));
   }
   return html + bars(answer) + notes(answer, request) + "</body></html>\n";

@@ -136,9 +136,10 @@ class RequestBuilder {
     const std::string& text = tokens ? plan_.tokens : plan_.samples;
     const std::string& other = tokens ? plan_.samples : plan_.tokens;
     if (!other.empty()) {
-      return wrong(tokens ? "samples" : "tokens",
-                   fmt::format("\"{}\": a run of {} is counted in {}, expected --{}", other,
-                               request_.model->name, word_of(unit), tokens ? "tokens" : "samples"));
+      return wrong(
+          tokens ? "samples" : "tokens",
+          fmt::format("\"{}\": the length of a run of {} is counted in {}, expected --{}", other,
+                      request_.model->name, word_of(unit), tokens ? "tokens" : "samples"));
     }
     if (text.empty()) return {};
     Result<double> length = tokens ? tokens_in(text) : samples_in(text);
@@ -157,7 +158,7 @@ class RequestBuilder {
       q.budget = *budget;
     }
     if (q.budget.has_value() != (q.objective == Objective::kTimeUnderBudget)) {
-      return wrong("budget", "goes with --objective time-under-budget, and the other way round");
+      return wrong("budget", "expected --budget and --objective time-under-budget together");
     }
     Result<EconomicsOptions> economics = economics_option(plan_);
     if (!economics) return forward_error(economics);
@@ -167,7 +168,7 @@ class RequestBuilder {
 
   Status set_machines() {
     if (plan_.accelerators.empty() == plan_.fleet.empty()) {
-      return input_error({}, "give either --accelerators TYPE:N or --fleet FILE");
+      return input_error({}, "expected either --accelerators TYPE:N or --fleet FILE");
     }
     return plan_.fleet.empty() ? add_types() : add_fleet();
   }
@@ -201,10 +202,10 @@ class RequestBuilder {
     const auto per_node = static_cast<std::uint64_t>(
         std::max(1, request_.catalog->default_node(**accelerator).accelerators_per_node));
     if (count > per_node && count % per_node != 0) {
-      return wrong(
-          "accelerators",
-          fmt::format("{}: {} fills no whole nodes of {}; the nearest are {} and {}", text, count,
-                      per_node, count / per_node * per_node, (count / per_node + 1) * per_node));
+      return wrong("accelerators", fmt::format("{}: {} is not a multiple of the {} accelerators of "
+                                               "a node; the nearest are {} and {}",
+                                               text, count, per_node, count / per_node * per_node,
+                                               (count / per_node + 1) * per_node));
     }
     const MachineRequest request{.accelerator = *accelerator, .accelerators = count};
     Result<Machine> machine = machine_of(*request_.catalog, request);
@@ -245,8 +246,9 @@ class RequestBuilder {
     const double longest =
         transformer != nullptr ? static_cast<double>(transformer->positions_max) : 0;
     if (longest > 0 && *sequence > longest) {
-      request_.assumptions.push_back(fmt::format(
-          "sequences of {}, longer than the {} the model was made for", *sequence, longest));
+      request_.assumptions.push_back(
+          fmt::format("sequences of {} tokens are longer than the maximum of the model, {} tokens",
+                      *sequence, longest));
     }
     std::vector<std::uint64_t> ranks;
     for (const MachineChoice& choice : request_.question.machines) {
@@ -283,7 +285,7 @@ class RequestBuilder {
       const Machine& machine = choice.machine;
       const bool narrow = job.precision.format != NumberFormat::kFp16;
       if (!narrow || machine.peak_of(job.precision.format) > 0) continue;
-      const std::string text = fmt::format("{} has no rate for {}: counted in 16 bits",
+      const std::string text = fmt::format("{} has no rate for {}: the 16-bit rate is used",
                                            machine.accelerator->id, word_of(job.precision.format));
       auto& all = request_.assumptions;
       if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
@@ -308,8 +310,8 @@ Result<QuestionFacts> load_facts(const CommandOptions& options, const std::strin
   Result<Model> loaded = load_model(model, *models);
   if (!loaded) return forward_error(loaded);
   if (!loaded->known_type) {
-    return wrong("model", fmt::format("{}: model_type \"{}\" is of no known architecture; one that "
-                                      "follows Llama may say \"llama\"",
+    return wrong("model", fmt::format("{}: unknown model_type \"{}\"; a model with the Llama "
+                                      "architecture may state \"llama\"",
                                       model, loaded->type));
   }
   return QuestionFacts{.catalog = std::make_unique<Catalog>(*std::move(catalog)),

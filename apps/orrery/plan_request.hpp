@@ -32,7 +32,7 @@ struct PlanOptions {
   std::string layout;
   std::string runtime;  ///< file of the training program's capabilities
   std::string price;
-  std::optional<double> utilisation;  ///< of an owned machine's life
+  std::optional<double> utilisation;  ///< busy fraction of an owned machine's life
   std::string region;
   std::string power_cap;
   std::string storage;

@@ -33,7 +33,7 @@ std::string plans_table(const PlanAnswer& answer, const PlanRequest& request) {
                    {"80 % interval", Align::kRight},
                    {"MFU (16-bit)", Align::kRight},
                    {"memory", Align::kRight},
-                   {"a step", Align::kRight},
+                   {"cost per step", Align::kRight},
                    {"energy", Align::kRight}});
   std::size_t rank = 0;
   for (const PlanOffer& offer : answer.plans) {
@@ -47,7 +47,7 @@ std::string plans_table(const PlanAnswer& answer, const PlanRequest& request) {
 }
 
 std::string terms_table(const PlanOffer& offer) {
-  TextTable table({{"term"}, {"time", Align::kRight}, {"share", Align::kRight}, {"what it is"}});
+  TextTable table({{"term"}, {"time", Align::kRight}, {"share", Align::kRight}, {"meaning"}});
   for (std::size_t i = 0; i < kTerms; ++i) {
     const double seconds = offer.cost.terms.seconds[i];
     if (seconds <= 0) continue;
@@ -63,7 +63,7 @@ std::string memory_text(const TrainingMemory& m) {
   const auto gib = [](double bytes) { return fmt::format("{:.1f}", bytes / kGibibyte); };
   return fmt::format(
       "Memory of the fullest rank, GiB: weights {}, gradients {}, optimizer {}, activations {}, "
-      "transient {}, gathered {}, runtime {}; in all {}.\n",
+      "transient {}, gathered {}, runtime {}; total {}.\n",
       gib(m.weights), gib(m.gradients), gib(m.optimizer), gib(m.activations), gib(m.transient),
       gib(m.gathered), gib(m.runtime), gib(m.total()));
 }
@@ -72,7 +72,7 @@ std::string rate_text(const PlanQuote& quote, SampleUnit unit) {
   const std::string_view word = word_of(unit);
   std::string text = fmt::format("{} {}/s", rate_number(quote.tokens_per_second), word);
   if (quote.tokens_per_second_watt) {
-    text += fmt::format(", {:.3g} {}/s per watt, {:.3g} pJ/FLOP, drawing {}",
+    text += fmt::format(", {:.3g} {}/s per watt, {:.3g} pJ/FLOP, power {}",
                         *quote.tokens_per_second_watt, word, quote.joules_per_flop->value() * 1e12,
                         print(*quote.power));
   }
@@ -129,14 +129,14 @@ std::string pareto_text(const PlanAnswer& answer, const PlanRequest& request) {
   TextTable table({{"machine"},
                    {"layout"},
                    {"step", Align::kRight},
-                   {"a step", Align::kRight},
+                   {"cost per step", Align::kRight},
                    {"energy", Align::kRight}});
   for (const PlanOffer& offer : answer.pareto) {
     table.add({request.question.machines[offer.machine].label, print_layout(offer.plan),
                duration_text(offer.cost.seconds), or_unknown(offer.quote.step_cost),
                or_unknown(offer.quote.step_energy)});
   }
-  return "\nBest trades of time, money and energy\n" + table.text();
+  return "\nBest trade-offs between time, cost and energy\n" + table.text();
 }
 
 std::string assumptions_text(const PlanAnswer& answer, const PlanRequest& request) {
@@ -168,7 +168,7 @@ std::string_view meaning_of(Term term) {
     case Term::kElementwise:
       return "norms, activations, residuals and casts, bound by memory";
     case Term::kRecompute:
-      return "forward work done again in the backward pass to save memory";
+      return "forward pass repeated in the backward pass to save memory";
     case Term::kEnds:
       return "embedding, output matrix and loss on the slowest stage";
     case Term::kTensorParallel:
@@ -186,7 +186,7 @@ std::string_view meaning_of(Term term) {
     case Term::kDataParallel:
       return "gradients reduced between replicas, not hidden";
     case Term::kOptimizer:
-      return "weights updated";
+      return "update of the weights";
     case Term::kOffload:
       return "traffic to host memory, not hidden";
     case Term::kInput:
@@ -232,24 +232,24 @@ std::string loss_text(const PlanOffer& winner, const PlanOffer& loser) {
   }
   const std::string head =
       fmt::format("{} {}", duration_text(std::abs(longer)), longer < 0 ? "shorter" : "longer");
-  if (terms.empty()) return head + ", a tie within a thousandth in every term";
+  if (terms.empty()) return head + ", no term differs by more than 0.1 %";
   return fmt::format("{}: {}", head, fmt::join(terms, ", "));
 }
 
 std::string answer_text(const PlanAnswer& answer, const PlanRequest& request) {
   const SearchCounters& c = answer.counters;
   std::string text = fmt::format(
-      "{}\n{} layouts: {} do not fit the memory, {} cannot be among the best, {} priced.\n\n",
+      "{}\n{} layouts: {} do not fit in memory, {} cannot be among the best, {} evaluated.\n\n",
       job_text(request.question), print_count(static_cast<double>(c.enumerated)),
       print_count(static_cast<double>(c.out_of_memory)), print_count(static_cast<double>(c.pruned)),
       print_count(static_cast<double>(c.evaluated)));
   text += plans_table(answer, request);
   const PlanOffer& best = answer.plans.front();
-  text += "\nThe first, term by term\n" + terms_table(best) + "\n";
+  text += "\nStep time of plan 1, by term\n" + terms_table(best) + "\n";
   text += memory_text(best.cost.memory);
   text += mfu_text(best, request.question.job.precision.format) + run_text(best, answer.run);
   if (answer.plans.size() > 1) {
-    text += "Why the second lost: " + loss_text(best, answer.plans[1]) + ".\n";
+    text += "Step of plan 2 against plan 1: " + loss_text(best, answer.plans[1]) + ".\n";
   }
   return text + pareto_text(answer, request) + assumptions_text(answer, request);
 }
@@ -270,7 +270,7 @@ std::string sensitivity_text(const std::vector<Sensitivity>& sensitivities) {
                shown(each.up.energy), shown(each.down.step), shown(each.down.cost),
                shown(each.down.energy)});
   }
-  return "\nWhat one percent of a figure of the hardware does to the best plan\n" + table.text();
+  return "\nEffect of a 1 % change of each hardware figure on the best plan\n" + table.text();
 }
 
 }  // namespace orrery

@@ -23,22 +23,21 @@ Result<std::string> training_of(const JobSpec& job) {
                       fs::path(job.launch->command[0]).filename() == "orrery-train" &&
                       !job.launch->command[1].starts_with('-');
   if (!trains) {
-    return input_error(job.launch ? job.launch->where : job.where,
-                       "only a job of orrery-train can be planned, expected launch.command: "
-                       "[orrery-train, SPEC]");
+    return input_error(
+        job.launch ? job.launch->where : job.where,
+        "only a job of orrery-train can be planned: expected launch.command: [orrery-train, SPEC]");
   }
   return (fs::path(job.launch->directory) / job.launch->command[1]).string();
 }
 
 Result<RoleSpec*> role_of(JobSpec& job) {
   if (job.roles.size() != 1) {
-    return input_error(job.where, fmt::format("only a job of one role can be planned, found {}",
+    return input_error(job.where, fmt::format("only a job with one role can be planned, found {}",
                                               job.roles.size()));
   }
   RoleSpec& role = job.roles.front();
   if (role.layout) {
-    return input_error(role.layout->where,
-                       "the layout is stated, expected none where it is to be planned");
+    return input_error(role.layout->where, "expected no layout in a job that is to be planned");
   }
   if (!role.accelerators && !role.accelerators_max) {
     return input_error(role.where, "expected accelerators, or accelerators_min and _max");
@@ -80,7 +79,7 @@ Result<PlannedJob> plan_job(const CommandOptions& options, const JobFile& job,
   if (!shown) steps->push_back(chosen);
   std::string why = plan->doubt.empty() ? "" : fmt::format("orrery: {}\n", plan->doubt);
   why += local_plan_text(*plan, *steps);
-  why += fmt::format("planned: {} ranks, {}: {:.1f} ms a step\n", ranks, print_layout(planned),
+  why += fmt::format("planned: {} ranks, {}: {:.1f} ms per step\n", ranks, print_layout(planned),
                      1000 * chosen.step.seconds);
   return PlannedJob{write_job_spec(*spec), std::move(why)};
 }

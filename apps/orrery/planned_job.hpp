@@ -16,7 +16,7 @@ struct JobFile {
 };
 
 struct PlannedJob {
-  std::string text;  ///< of the job, with its role's layout
+  std::string text;  ///< spec of the job, with the layout of its role
   std::string why;   ///< the layouts that were compared, for people
 };
 

@@ -26,7 +26,7 @@ std::string table_of(const v1::ListPowerDomainsResponse& domains, const PowerAsk
                    {"PLANNED", Align::kRight},
                    {"LIMIT", Align::kRight},
                    {"CAP", Align::kRight},
-                   {"ALL AT WORK", Align::kRight},
+                   {"ALL BUSY", Align::kRight},
                    {"SUPPLY"}});
   std::size_t left_out = 0;
   for (const v1::PowerDomain& domain : domains.domains()) {
@@ -39,9 +39,11 @@ std::string table_of(const v1::ListPowerDomainsResponse& domains, const PowerAsk
                domain.has_cap_w() ? kilowatts(domain.cap_w()) : "-", kilowatts(domain.most_w()),
                domain.supply()});
   }
-  if (domains.domains().empty()) return "the fleet has no limits of power\n";
+  if (domains.domains().empty()) return "the fleet has no power limits\n";
   const std::string rest =
-      left_out > 0 ? fmt::format("(and racks, {}: `orrery power --all`)\n", left_out) : "";
+      left_out > 0
+          ? fmt::format("(racks not shown: {}; `orrery power --all` includes them)\n", left_out)
+          : "";
   return table.text() + rest;
 }
 
@@ -72,15 +74,16 @@ Status set_cap(const CommandOptions& options, LiveSession& session, const PowerA
     return {};
   }
   const std::string name = one_line(set->name());
-  const std::string limit = set->has_limit_w() ? kilowatts(set->limit_w()) : "nothing limits it";
-  print_text(fmt::format("{}: {} planned, limit {}{}\n", name, kilowatts(set->planned_w()), limit,
-                         set->has_limit_w() && set->planned_w() > set->limit_w()
-                             ? "; work is slowed or stopped until it holds"
-                             : ""));
+  const std::string limit = set->has_limit_w() ? kilowatts(set->limit_w()) : "none";
+  print_text(
+      fmt::format("{}: {} planned, limit {}{}\n", name, kilowatts(set->planned_w()), limit,
+                  set->has_limit_w() && set->planned_w() > set->limit_w()
+                      ? "; jobs are slowed or stopped until the planned power is below the limit"
+                      : ""));
   if (set->has_limit_w() && set->limit_w() < set->idle_w()) {
     print_message(fmt::format(
-        "orrery: warning: {} can never hold {}: its nodes draw {} without any work. Nothing starts "
-        "there until the cap is raised or taken back (`orrery power cap {} none`)\n",
+        "orrery: warning: {} cannot stay below {}: its idle nodes draw {}. No job starts there "
+        "until the cap is raised or removed (`orrery power cap {} none`)\n",
         name, limit, kilowatts(set->idle_w()), name));
   }
   return {};
@@ -94,20 +97,20 @@ void add_power_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
     run_live<PowerAsked>(added, options, chosen, {asked, verb});
   };
   CLI::App& power =
-      *app.add_subcommand("power", "where power is limited, and what is planned there");
-  power.add_flag("--all,-a", asked->all, "racks, too");
+      *app.add_subcommand("power", "list the power limits and the power planned under each");
+  power.add_flag("--all,-a", asked->all, "include racks");
   power.footer(
       "Examples:\n  orrery power\n  orrery power cap site/power-cap \"400 kW\"\n"
       "  orrery power cap site/power-cap none\n"
-      "\nA cap holds within seconds: work is clocked down where its hardware can be, else "
-      "stopped.\n"
-      "It is in the log, and holds after a restart. `orrery what-if --cap` says what it would "
-      "cost.");
-  CLI::App& cap = *power.add_subcommand("cap", "lower what a place may draw, or take that back");
-  cap.add_option("name", asked->name, "of the place, as `orrery power --all` has it")
+      "\nA cap takes effect within seconds: jobs are clocked down if their hardware allows it, "
+      "else stopped.\n"
+      "It is durable and survives a restart. `orrery what-if --cap` shows its effect in advance.");
+  CLI::App& cap = *power.add_subcommand("cap", "set or remove a cap on the power of a domain");
+  cap.add_option("name", asked->name, "name of the power domain, as in `orrery power --all`")
       ->type_name("NAME")
       ->required();
-  cap.add_option("power", asked->cap, "such as \"400 kW\", or none")
+  cap.add_option("power", asked->cap,
+                 "maximum power, such as \"400 kW\", or none to remove the cap")
       ->type_name("POWER")
       ->required();
   run(cap, set_cap);

@@ -52,24 +52,26 @@ Status predict(const CommandOptions& options, const PredictOptions& wanted) {
 
 void add_predict_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto wanted = std::make_shared<PredictOptions>();
-  CLI::App& verb = *app.add_subcommand("predict", "the step time of a training on this machine");
-  verb.add_option("TRAINING", wanted->files.training, "a spec of orrery-train")->required();
-  verb.add_option("--calibration", wanted->files.calibration, "from orrery calibrate-node")
+  CLI::App& verb =
+      *app.add_subcommand("predict", "predict the step time of a training run on this machine");
+  verb.add_option("TRAINING", wanted->files.training, "training spec of orrery-train")->required();
+  verb.add_option("--calibration", wanted->files.calibration,
+                  "calibration written by `orrery calibrate-node`")
       ->type_name("FILE")
       ->required();
   verb.add_option_function<std::uint32_t>(
           "--ranks", [wanted](std::uint32_t ranks) { wanted->ranks = {ranks, ranks}; },
-          "so many alone; else all numbers that were measured")
+          "number of ranks (default: every number that was measured)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1u << 16));
-  verb.add_option("--top", wanted->top, "layouts to list")
+  verb.add_option("--top", wanted->top, "number of layouts to list")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   verb.add_flag_callback(
       "--sockets", [wanted] { wanted->files.exchange = LocalExchange::kSockets; },
-      "ranks share no memory");
+      "exchange data over sockets instead of shared memory");
   verb.footer(
-      "Every layout that orrery-train can run with what the spec leaves open, fastest first.\n\n"
+      "The output lists every layout that orrery-train can run within the spec, fastest first.\n\n"
       "Examples:\n"
       "  orrery predict examples/training/gpt-small.yaml --calibration node.yaml");
   verb.callback([&options, &chosen, wanted] {

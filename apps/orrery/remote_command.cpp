@@ -52,7 +52,7 @@ class RemoteRun {
   [[nodiscard]] Result<int> end_of(const Status& end) const {
     if (!end) return tl::unexpected(end.error());
     if (status_) return *status_;
-    return environment_error("the controller ended the call without a status");
+    return environment_error("the controller closed the call without a status");
   }
 
   /// Returns early when a signal is to end the program: the reader may have stopped reading.

@@ -87,8 +87,8 @@ Result<TrainingStory> read_story(const ReportOptions& options, Json& bill) {
   if (const auto found = job->find("bill"); found != job->end()) bill = *found;
   for (const auto& [key, what] :
        {std::pair{"accelerator_hours", "accelerator-hours"},
-        std::pair{"lost_accelerator_hours", "of them lost"}, std::pair{"energy_kwh", "kWh"},
-        std::pair{"cost_usd", "cost, $"}}) {
+        std::pair{"lost_accelerator_hours", "lost accelerator-hours"},
+        std::pair{"energy_kwh", "kWh"}, std::pair{"cost_usd", "cost, USD"}}) {
     story.bill.emplace_back(what, fmt::format("{:.4g}", number_of(bill, key)));
   }
   return story;
@@ -145,19 +145,20 @@ Json summary_json(const TrainingStory& story, const Json& bill) {
 std::string summary_text(const TrainingStory& story) {
   const TrainingLog& run = story.run;
   std::string text =
-      fmt::format("steps {}, last loss {:.6f}, {:.0f} ms a step\n", run.steps.size(),
+      fmt::format("{} steps, last loss {:.6f}, {:.0f} ms per step\n", run.steps.size(),
                   run.steps.empty() ? 0.0 : run.steps.back().loss, 1000 * run.median_step_s());
   for (const TrainedGeneration& each : run.generations) {
     text += fmt::format("generation {} from step {}: {} ranks{}\n", each.generation, each.step,
-                        each.ranks, each.lost_at ? ", one was lost" : "");
+                        each.ranks, each.lost_at ? ", one rank was lost" : "");
   }
   if (const auto detect = story.detect_s(); detect && !run.recoveries_s.empty()) {
-    text += fmt::format("the loss was seen after {:.3f} s, the next step done {:.3f} s later\n",
-                        *detect, run.recoveries_s.front());
+    text += fmt::format(
+        "loss of the rank detected after {:.3f} s, next step completed {:.3f} s later\n", *detect,
+        run.recoveries_s.front());
   }
   if (story.predicted) {
     const std::uint32_t ranks = story.predicted->ranks;
-    text += fmt::format("a step of {} ranks: predicted {:.1f} ms, measured {:.1f} ms ({:+.1f} %)\n",
+    text += fmt::format("step of {} ranks: predicted {:.1f} ms, measured {:.1f} ms ({:+.1f} %)\n",
                         ranks, 1000 * story.predicted->seconds, 1000 * run.mean_step_s(ranks),
                         100 * story.prediction_error().value_or(0));
   }
@@ -169,7 +170,7 @@ std::string summary_text(const TrainingStory& story) {
 
 Status report(const CommandOptions& options, const ReportOptions& wanted) {
   if (wanted.prediction.training.empty() != wanted.prediction.calibration.empty()) {
-    return input_error({}, "--training and --calibration predict together: give both or none");
+    return input_error({}, "--training and --calibration: expected both or neither");
   }
   Json bill = Json::object();
   Result<TrainingStory> story = read_story(wanted, bill);
@@ -199,17 +200,23 @@ Status report(const CommandOptions& options, const ReportOptions& wanted) {
 
 void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto wanted = std::make_shared<ReportOptions>();
-  CLI::App& verb = *app.add_subcommand("report", "what a run of orrery-train did, as a page");
-  verb.add_option("RUN", wanted->run, "its output: loss.csv and events.jsonl")->required();
-  verb.add_option("--unbroken", wanted->unbroken, "another run, whose end must be the same");
-  verb.add_option("--job", wanted->job, "its job (orrery job ID -o json): adds the bill");
-  verb.add_option("--kill", wanted->kill, "what was killed: JSON with pids, node, step, at");
-  verb.add_option("--training", wanted->prediction.training, "its spec, to predict its step");
+  CLI::App& verb = *app.add_subcommand("report", "write an HTML report of a run of orrery-train");
+  verb.add_option("RUN", wanted->run, "output directory of the run, with loss.csv and events.jsonl")
+      ->required();
+  verb.add_option("--unbroken", wanted->unbroken,
+                  "directory of an uninterrupted run that must end in the same state");
+  verb.add_option("--job", wanted->job,
+                  "output of `orrery job ID -o json` for the run, to add its cost");
+  verb.add_option("--kill", wanted->kill,
+                  "description of the kill: JSON with pids, node, step, at");
+  verb.add_option("--training", wanted->prediction.training,
+                  "training spec of the run, to predict its step time");
   verb.add_option("--calibration", wanted->prediction.calibration,
-                  "of its machine, from orrery calibrate-node");
-  verb.add_option("--out", wanted->out, "the page (HTML)");
+                  "calibration of the machine, from `orrery calibrate-node`");
+  verb.add_option("--out", wanted->out, "HTML file to write");
   verb.footer(
-      "Exit 1 when the two runs end in different states, or one did not end.\n\nExamples:\n"
+      "The exit status is 1 if the two runs end in different states, or if one did not "
+      "end.\n\nExamples:\n"
       "  orrery report build/training --out training.html\n"
       "  orrery report run --unbroken whole -o json");
   verb.callback([&options, &chosen, wanted] {

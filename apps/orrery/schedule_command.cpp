@@ -8,6 +8,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/plan_text.hpp"
 #include "apps/orrery/schedule_request.hpp"
+#include "base/count_text.hpp"
 #include "base/nearest_name.hpp"
 #include "base/quantity_text.hpp"
 #include "base/text_table.hpp"
@@ -77,7 +78,7 @@ std::string plan_text(const ScheduleRequest& request, const JobRequest& job,
                      duration_text(plan.step_seconds * start.terms[0].ratio));
 }
 
-constexpr std::string_view kBehindTheHead = "behind a job that stops the queue";
+constexpr std::string_view kBehindTheHead = "not reached: a job ahead blocks the queue";
 
 /// "for prep and tokenize to end".
 std::string after_text(const HeldJob& held) {
@@ -268,8 +269,8 @@ Status run_schedule(const CommandOptions& options, const ScheduleOptions& asked)
     if (!asked.explain.empty()) return print_explanation(**request, asked.explain);
   }
   if (!(*request)->refused().empty()) {
-    return infeasible(
-        fmt::format("{} job(s) can never run on this fleet", (*request)->refused().size()));
+    return infeasible(fmt::format("{} can never run on this fleet",
+                                  counted((*request)->refused().size(), "job")));
   }
   return {};
 }
@@ -279,22 +280,23 @@ Status run_schedule(const CommandOptions& options, const ScheduleOptions& asked)
 void add_schedule_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<ScheduleOptions>();
   CLI::App* verb = app.add_subcommand(
-      "schedule", "who of a queue of jobs would start where on an idle fleet, at what price");
-  verb->add_option("--fleet", asked->fleet, "a fleet spec")->type_name("FILE")->required();
-  verb->add_option("--tenants", asked->tenants, "who shares it")->type_name("FILE");
-  verb->add_option("--policy", asked->policy, "NAME[:key=value,..], or a policy file")
+      "schedule",
+      "show which jobs of a queue would start now on an idle fleet, where, and at what price");
+  verb->add_option("--fleet", asked->fleet, "fleet spec")->type_name("FILE")->required();
+  verb->add_option("--tenants", asked->tenants, "Tenants file of the fleet")->type_name("FILE");
+  verb->add_option("--policy", asked->policy, "policy: NAME[:key=value,..], or a Policy file")
       ->capture_default_str();
   verb->add_option("--failures", asked->failures,
-                   "what failures are priced by: llama3, rsc1, rsc2, all-causes, measured, "
+                   "failure profile used for prices: llama3, rsc1, rsc2, all-causes, measured, "
                    "infinitehbd, none, or a file")
       ->capture_default_str();
-  verb->add_option("--explain", asked->explain, "why this job waits, and what would start it")
+  verb->add_option("--explain", asked->explain,
+                   "explain why this job waits and what would start it")
       ->type_name("JOB");
-  verb->add_option("--by", asked->by,
-                   "the deadline of the jobs: \"2026-11-27 18:00\", which is UTC")
+  verb->add_option("--by", asked->by, "deadline of each job, in UTC: \"2026-11-27 18:00\"")
       ->type_name("TIME");
-  verb->add_option("--under", asked->under, "the budget of each job: '$5000'")->type_name("AMOUNT");
-  verb->add_option("jobs", asked->jobs, "job specs, or directories of them, in the queue's order")
+  verb->add_option("--under", asked->under, "budget of each job: '$5000'")->type_name("AMOUNT");
+  verb->add_option("jobs", asked->jobs, "job specs, or directories of job specs, in queue order")
       ->type_name("FILE..")
       ->required();
   verb->callback([&options, &chosen, asked] {

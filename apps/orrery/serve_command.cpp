@@ -22,12 +22,13 @@ void add_serve_options(CLI::App& verb, ServeChoice& serve) {
   const auto add = [&](const char* name, auto& value, const char* text) {
     verb.add_option(name, value, text)->needs(flag);
   };
-  add("--input-tokens", options.input_tokens, "with --serve: tokens of a prompt");
-  add("--output-tokens", options.output_tokens, "with --serve: tokens generated for it");
-  add("--rate", options.rate, "with --serve: requests a second");
+  add("--input-tokens", options.input_tokens, "with --serve: tokens per prompt");
+  add("--output-tokens", options.output_tokens, "with --serve: tokens generated per prompt");
+  add("--rate", options.rate, "with --serve: requests per second");
   add("--ttft", options.ttft, "with --serve: limit on the mean time to the first token");
-  add("--tpot", options.tpot, "with --serve: limit on the mean time of a following token");
-  add("--engine", options.engine, "with --serve: vllm, tensorrt-llm:1.1, sglang, ...");
+  add("--tpot", options.tpot, "with --serve: limit on the mean time per output token");
+  add("--engine", options.engine,
+      "with --serve: serving engine: vllm, tensorrt-llm:1.1, sglang, ...");
   for (const char* name : kNotServed) {
     if (CLI::Option* other = verb.get_option_no_throw(name)) flag->excludes(other);
   }

@@ -110,7 +110,7 @@ std::string offers_table(const std::vector<ServingOffer>& offers, const ServingQ
 }
 
 std::string terms_table(const ServingOffer& offer) {
-  TextTable table({{"term"}, {"time", Align::kRight}, {"share", Align::kRight}, {"what it is"}});
+  TextTable table({{"term"}, {"time", Align::kRight}, {"share", Align::kRight}, {"meaning"}});
   const StepTime& time = offer.prediction.breakdown;
   for (const ServingTerm& term : serving_terms()) {
     const double seconds = time.*term.seconds;
@@ -119,24 +119,24 @@ std::string terms_table(const ServingOffer& offer) {
                fmt::format("{:.1f} %", seconds / time.total() * 100), std::string(term.meaning)});
   }
   table.add({"token", duration_text(time.total()), "100.0 %",
-             "of one sequence, its prompt spread over its tokens"});
+             "one token of one sequence, with its share of the prompt"});
   return table.text();
 }
 
 std::string_view meaning_of(ServingBound bound) {
   switch (bound) {
     case ServingBound::kThroughput:
-      return "nothing: more at a time would not be faster";
+      return "throughput: a larger batch would not be faster";
     case ServingBound::kMemory:
-      return "memory for the caches";
+      return "memory for the KV cache";
     case ServingBound::kScheduler:
-      return "the engine's cap on running sequences";
+      return "the engine's limit on running sequences";
     case ServingBound::kFirstToken:
       return "--ttft";
     case ServingBound::kTokenTime:
       return "--tpot";
     case ServingBound::kRate:
-      return "the rate offered";
+      return "the request rate";
   }
   return "";
 }
@@ -154,11 +154,11 @@ std::string best_text(const ServingOffer& offer, const ServingQuestion& question
   const ServingInterval through = throughput_of(question, offer);
   const double tokens = p.output_tokens.value();
   return fmt::format(
-      "{} accelerators, {} x {}: {:.4g} requests/s of {:.4g}, {} tokens/s generated "
-      "({} to {}).\n"
-      "TTFT {}, TPOT {}, a request {}.\n"
-      "{:.4g} sequences run in an instance, at most {:.0f} in flight; what binds: {}.\n"
-      "Memory of a device, GiB: weights {}, activations {}, cache {} ({} a sequence); in all {} "
+      "{} accelerators, {} x {}: {:.4g} requests/s of at most {:.4g}, {} output tokens/s ({} to "
+      "{}).\n"
+      "TTFT {}, TPOT {}, whole request {}.\n"
+      "{:.4g} running sequences per instance, at most {:.0f} in flight; limited by: {}.\n"
+      "Memory per device, GiB: weights {}, activations {}, KV cache {} ({} per sequence); total {} "
       "of {}.\n",
       print_count(offer.accelerators()), print_count(offer.plan.replicas), devices_of(offer.plan),
       p.requests, offer.requests_max, print_count(std::round(tokens)),
@@ -239,14 +239,15 @@ std::string serving_answer_text(const ServingAnswer& answer, const ServeRequest&
   std::string text =
       fmt::format("{}, requests of {} + {} tokens{}\n{} layouts.\n\n", question.model->name,
                   print_count(question.input), print_count(question.output),
-                  question.rate ? fmt::format(", {} a second", *question.rate) : "",
+                  question.rate ? fmt::format(", {} per second", *question.rate) : "",
                   print_count(static_cast<double>(answer.layouts)));
   text += offers_table(answer.plans, question);
   if (answer.by_machine.size() > 1) {
-    text += "\nThe best of each\n" + offers_table(answer.by_machine, question);
+    text += "\nBest plan of each machine\n" + offers_table(answer.by_machine, question);
   }
   const ServingOffer& best = answer.plans.front();
-  text += "\nThe first, term by term\n" + terms_table(best) + "\n" + best_text(best, question);
+  text += "\nTime per token of plan 1, by term\n" + terms_table(best) + "\n" +
+          best_text(best, question);
   return text + best_by_text(answer, question) + assumptions_text(answer, request);
 }
 

@@ -56,8 +56,8 @@ class RequestBuilder {
 
   Status set_load() {
     ServingQuestion& q = request_.question;
-    if (!serve_.input_tokens) return wrong("input-tokens", "needed with --serve");
-    if (!serve_.output_tokens) return wrong("output-tokens", "needed with --serve");
+    if (!serve_.input_tokens) return wrong("input-tokens", "required with --serve");
+    if (!serve_.output_tokens) return wrong("output-tokens", "required with --serve");
     q.input = *serve_.input_tokens;
     q.output = *serve_.output_tokens;
     q.rate = serve_.rate;
@@ -100,10 +100,11 @@ class RequestBuilder {
     const bool served = format && *format != NumberFormat::kFp64 &&
                         *format != NumberFormat::kFp32 && *format != NumberFormat::kTf32;
     if (!served) {
-      return wrong("precision",
-                   fmt::format("\"{}\": expected some of bf16, fp16, fp8, fp6, fp4, nvfp4, "
-                               "mxfp4, int8, int4",
-                               word));
+      return wrong(
+          "precision",
+          fmt::format(
+              "\"{}\": expected one or more of bf16, fp16, fp8, fp6, fp4, nvfp4, mxfp4, int8, int4",
+              word));
     }
     request_.question.formats.push_back(*format);
     return {};
@@ -130,7 +131,7 @@ class RequestBuilder {
 
   Status set_machines() {
     if (plan_.accelerators.empty() == plan_.fleet.empty()) {
-      return input_error({}, "give either --accelerators TYPE[:N] (or any) or --fleet FILE");
+      return input_error({}, "expected either --accelerators TYPE[:N] (or any) or --fleet FILE");
     }
     if (!plan_.fleet.empty()) return add_fleet();
     if (plan_.accelerators == "any") return add_priced();
@@ -178,7 +179,7 @@ class RequestBuilder {
     }
     if (left_out > 0) {
       request_.assumptions.push_back(
-          fmt::format("left out: {} accelerators of the catalog without a price", left_out));
+          fmt::format("left out: accelerators of the catalog without a price ({})", left_out));
     }
     return {};
   }

@@ -13,7 +13,7 @@ struct Figure {
 
 const std::array<ServingTerm, 6>& serving_terms() {
   static constexpr std::array<ServingTerm, 6> kServingTerms{{
-      {"matmul", "matrix products beside the experts', prompts included", &StepTime::matmul},
+      {"matmul", "matrix products outside the experts, prompts included", &StepTime::matmul},
       {"experts", "products of the routed experts, and reading their weights", &StepTime::experts},
       {"attention", "scores and values, and reading the cache", &StepTime::attention},
       {"elementwise", "norms, activations, residuals and small kernels", &StepTime::elementwise},

@@ -121,76 +121,86 @@ Status run_simulate(const CommandOptions& options, const SimulateOptions& asked)
 /// What runs, and on what.
 void add_work_options(CLI::App& verb, const std::shared_ptr<SimulateOptions>& asked) {
   SimulateOptions& a = *asked;
-  verb.add_option("--fleet", a.fleet, "a fleet spec");
-  verb.add_option("--accelerators", a.accelerators, "TYPE:N[,TYPE:N..] in usual nodes");
-  verb.add_option(
-      "--price", a.price,
-      "owned or on-demand: how the machines of --accelerators are paid (on-demand; owned "
-      "with --prices)");
-  verb.add_option("--trace", a.trace, "FILE[:FORMAT], plain or gzip");
+  verb.add_option("--fleet", a.fleet, "fleet spec");
+  verb.add_option("--accelerators", a.accelerators,
+                  "accelerators of the fleet, in nodes of the usual size: TYPE:N[,TYPE:N..]");
+  verb.add_option("--price", a.price,
+                  "price basis of the nodes of --accelerators: owned or on-demand (default: "
+                  "on-demand; with --prices: owned)");
+  verb.add_option("--trace", a.trace, "trace to simulate: FILE[:FORMAT], plain or gzip");
   verb.add_option("--generate", a.generate,
-                  "philly, helios, acme: make up a trace with their published statistics");
-  verb.add_option("--jobs", a.jobs, "how many to make up, or");
-  verb.add_option("--span", a.span, "for how long: \"7 days\"");
-  verb.add_option("--load", a.load, "of what the fleet can do, how much is asked for")
+                  "generate a trace with the published statistics of philly, helios or acme");
+  verb.add_option("--jobs", a.jobs, "number of jobs to generate");
+  verb.add_option("--span", a.span, "time span to generate: \"7 days\"");
+  verb.add_option("--load", a.load,
+                  "offered load of the generated trace, as a fraction of the capacity of the fleet")
       ->capture_default_str();
-  verb.add_option("--format", a.format, fmt::format("{}", fmt::join(kTraceFormatWords, ", ")));
-  verb.add_option("--where", a.rows, "column=value: only these rows; may be given again");
-  verb.add_option("--from", a.from, "first submit, inclusive");
-  verb.add_option("--to", a.to, "last submit, inclusive");
+  verb.add_option("--format", a.format,
+                  fmt::format("format of the trace: {}", fmt::join(kTraceFormatWords, ", ")));
+  verb.add_option("--where", a.rows, "only rows with column=value; may be repeated");
+  verb.add_option("--from", a.from, "earliest submit time, inclusive");
+  verb.add_option("--to", a.to, "latest submit time, inclusive");
   verb.add_flag_callback(
       "--skip-bad", [asked] { asked->bad_rows = SimulateOptions::Flag::kYes; },
-      "leave out rows that cannot be read, and count them");
+      "skip rows that cannot be read, and count them");
   verb.add_flag_callback(
       "--map", [asked] { asked->map = SimulateOptions::Flag::kYes; },
-      "give jobs a model, a kind, a range of sizes and speeds by type by the committed mapping");
+      "assign each job a model, a kind, a range of sizes and a speed per accelerator type, by the "
+      "built-in mapping");
 }
 
 /// Who decides, what goes wrong, and what comes of it.
 void add_world_options(CLI::App& verb, SimulateOptions& a) {
-  verb.add_option("--tenants", a.tenants, "a file of tenants");
-  verb.add_option("--policy", a.policies, "NAME[:key=value,..] or a file; several by commas")
+  verb.add_option("--tenants", a.tenants, "Tenants file");
+  verb.add_option("--policy", a.policies,
+                  "policies, separated by commas: NAME[:key=value,..] or a Policy file")
       ->capture_default_str();
-  verb.add_option("--rules", a.rules, "orrery, helios, muri, gavel: whose simulator to equal")
+  verb.add_option("--rules", a.rules,
+                  "replay rules of the simulator to reproduce: orrery, helios, muri, gavel")
       ->capture_default_str();
   verb.add_option("--information", a.information,
-                  "oracle, estimate, blind: what policies know of run times")
+                  "run times known to policies: oracle (true run times), estimate or blind (none)")
       ->capture_default_str();
-  verb.add_option("--seed", a.seed, "of everything random")
+  verb.add_option("--seed", a.seed, "seed of all random numbers")
       ->check(CLI::Range(std::uint64_t{0}, kSeedMax))
       ->capture_default_str();
-  verb.add_option("--failures", a.failures,
-                  "llama3, rsc1, rsc2, all-causes, measured, infinitehbd, none, or a file")
+  verb.add_option(
+          "--failures", a.failures,
+          "failure profile: llama3, rsc1, rsc2, all-causes, measured, infinitehbd, none, or a file")
       ->capture_default_str();
   verb.add_option(
       "--arrivals", a.arrivals,
-      "nodes not there yet, TYPE:AFTER[:OVER] or TYPE:never: \"mi300x:90 days:30 days\"");
-  verb.add_option("--events", a.events,
-                  "drains, caps, faults, lost links, quotas at stated times (kind: Events)")
+      "nodes that arrive later, TYPE:AFTER[:OVER] or TYPE:never: \"mi300x:90 days:30 days\"");
+  verb.add_option(
+          "--events", a.events,
+          "file of drains, caps, faults, lost links and quotas at given times (kind: Events)")
       ->type_name("FILE");
-  verb.add_option("--spares", a.spares, "nodes kept back to replace lost ones");
-  verb.add_option("--restart", a.restart, "of a trace's job from a checkpoint: \"60 s\"");
-  verb.add_option("--warm-restart", a.warm_restart,
-                  "of one that goes on on its own nodes and spares: \"60 s\", or as published");
+  verb.add_option("--spares", a.spares, "number of spare nodes that replace lost nodes");
+  verb.add_option("--restart", a.restart,
+                  "restart time of a trace job from a checkpoint: \"60 s\"");
+  verb.add_option(
+      "--warm-restart", a.warm_restart,
+      "restart time of a job on its own nodes and spares: \"60 s\" (default: the published time)");
   verb.add_option("--restart-policy", a.restart_policy,
-                  "at-once, after-lease, when-safe, never: when a job whose node has fallen silent "
-                  "may start elsewhere")
+                  "when a job may restart on other nodes after its node falls silent: at-once, "
+                  "after-lease, when-safe or never")
       ->capture_default_str();
-  verb.add_option("--fencing", a.fencing, "until an operator has cut a lost node off: \"15 min\"");
-  verb.add_option("--checkpoint-cost", a.checkpoint_cost, "of one checkpoint: \"20 s\"");
+  verb.add_option("--fencing", a.fencing, "time until an operator fences a lost node: \"15 min\"");
+  verb.add_option("--checkpoint-cost", a.checkpoint_cost, "time to write a checkpoint: \"20 s\"");
   verb.add_option("--checkpoint-interval", a.checkpoint_interval,
-                  "between them: \"30 min\"; else the best for the cost and the failures");
-  verb.add_option("--throughputs", a.throughputs, "steps a second, as Gavel has them (JSON)");
-  verb.add_option("--prices", a.prices,
-                  "hourly prices of electricity (CSV), paid for what is owned");
-  verb.add_option("--carbon", a.carbon, "hourly carbon intensity (CSV)");
-  verb.add_option("--until", a.until, "ends the simulation early");
+                  "time between checkpoints: \"30 min\" (default: the optimum for the cost and the "
+                  "failure rate)");
+  verb.add_option("--throughputs", a.throughputs,
+                  "rates in steps per second, in the format of Gavel (JSON)");
+  verb.add_option("--prices", a.prices, "hourly electricity prices (CSV), paid for owned nodes");
+  verb.add_option("--carbon", a.carbon, "hourly carbon intensity of electricity (CSV)");
+  verb.add_option("--until", a.until, "time at which the simulation ends early");
   verb.add_option("--measure", a.measure,
-                  "FROM..TO: figures are of the jobs submitted then and of the devices in that "
-                  "time; dates, or since the begin: \"1 day..8 days\"");
+                  "measurement window FROM..TO, for jobs submitted and devices used within it: "
+                  "dates, or times since the start, such as \"1 day..8 days\"");
   verb.add_option("--out", a.out, "directory for jobs-POLICY.csv, summary.json, report.html");
   verb.add_option("--record", a.record, "directory for inputs and events, for `orrery replay`");
-  verb.add_option("--explain", a.explain, "JOB: tells what became of it and why it waited");
+  verb.add_option("--explain", a.explain, "job whose history and reasons for waiting are printed");
 }
 
 }  // namespace
@@ -198,7 +208,8 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
 void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<SimulateOptions>();
   CLI::App& verb = *app.add_subcommand(
-      "simulate", "play a trace of jobs on a fleet, in virtual time, under one or more policies");
+      "simulate",
+      "simulate a trace of jobs on a fleet in virtual time, under one or more policies");
   verb.footer(
       "Examples:\n"
       "  orrery simulate --accelerators h100:512 --generate philly --span \"7 days\"\n"

@@ -92,8 +92,8 @@ Result<NodeOwnership> SimulateRequest::ownership_asked_for(const SimulateOptions
     return wrong("price", fmt::format("\"{}\": expected owned or on-demand", price));
   }
   assumptions_.push_back(fmt::format("--price {}: {}", price,
-                                     owned ? "depreciation, maintenance and electricity are paid"
-                                           : "a rent is paid, which includes the electricity"));
+                                     owned ? "the cost is depreciation, maintenance and electricity"
+                                           : "the cost is the rent, which includes electricity"));
   return owned ? NodeOwnership::kOwned : NodeOwnership::kRented;
 }
 
@@ -113,12 +113,12 @@ Status SimulateRequest::load_facts(const CommandOptions& options) {
 /// The file of --fleet, or a fleet of --accelerators. A file says itself which nodes are owned.
 Result<FleetSpec> SimulateRequest::fleet_asked_for(const SimulateOptions& asked) {
   if (asked.fleet.empty() == asked.accelerators.empty()) {
-    return input_error({}, "give either --fleet FILE or --accelerators TYPE:N");
+    return input_error({}, "expected either --fleet FILE or --accelerators TYPE:N");
   }
   if (!asked.fleet.empty()) {
     if (!asked.price.empty()) {
-      return wrong("price", fmt::format("{}: the nodes of {} are paid as its key `ownership` says "
-                                        "(of a site, or of the nodes of a rack)",
+      return wrong("price", fmt::format("{}: expected no --price with {}, whose key `ownership` "
+                                        "(of a site, or of the nodes of a rack) decides it",
                                         asked.price, asked.fleet));
     }
     Result<Document> document = files_.keep(asked.fleet);
@@ -192,11 +192,11 @@ Status SimulateRequest::make_trace(const SimulateOptions& asked) {
 void SimulateRequest::note_rows(const std::string& path, const TraceOptions& options) {
   if (!trace_.skipped.empty()) {
     notes_.push_back(fmt::format(
-        "{} of the trace could not be read and {} left out; the first: {}: {}",
+        "{} of the trace could not be read and {} skipped; the first: {}: {}",
         counted(trace_.skipped.size(), "row"), trace_.skipped.size() == 1 ? "was" : "were",
         trace_.skipped.front().where.text(), trace_.skipped.front().reason));
   } else if (options.bad_rows == TraceOptions::BadRows::kSkip) {
-    notes_.push_back("0 rows of the trace were left out: all could be read");
+    notes_.push_back("all rows of the trace could be read");
   }
   for (const std::string& assumed : trace_.notes) notes_.push_back("trace: " + assumed);
   for (const LeftOutRows& rows : trace_.left_out) {
@@ -209,14 +209,14 @@ void SimulateRequest::note_rows(const std::string& path, const TraceOptions& opt
       [](const TraceJob& a, const TraceJob& b) { return a.submit < b.submit; });
   if (earlier == trace_.jobs.end()) return;
   notes_.push_back(
-      fmt::format("{}: line {} submits a job before the line above it; jobs are played "
-                  "in the order of their times",
+      fmt::format("{}: line {} has an earlier submit time than the line before it; jobs are "
+                  "simulated in the order of their submit times",
                   path, earlier->line));
 }
 
 Status SimulateRequest::load_trace_file(const SimulateOptions& asked) {
   if (asked.trace.empty() == asked.generate.empty()) {
-    return input_error({}, "give either --trace FILE or --generate STYLE");
+    return input_error({}, "expected either --trace FILE or --generate STYLE");
   }
   if (!asked.generate.empty()) {
     if (Status made = make_trace(asked); !made) return made;
@@ -312,10 +312,9 @@ Status SimulateRequest::load_policies(const SimulateOptions& asked) {
     const bool asks_for_times = run.policy.order == QueueOrder::kFinishTime ||
                                 run.policy.order == QueueOrder::kDeadlineShares;
     if (!asks_for_times || information_ != Information::kBlind) continue;
-    return wrong("policy",
-                 fmt::format("{} orders jobs by when they will be done, which is not known "
-                             "with --information blind: give oracle or estimate",
-                             run.label));
+    return wrong("policy", fmt::format("{} orders jobs by their end times, which are unknown with "
+                                       "--information blind: expected oracle or estimate",
+                                       run.label));
   }
   name_files(asked);
   return {};
@@ -331,7 +330,7 @@ void SimulateRequest::name_files(const SimulateOptions& asked) {
       run.file_name = fmt::format("{}-{}", usual, n);
     }
     if (run.file_name == usual || (asked.out.empty() && asked.record.empty())) continue;
-    notes_.push_back(fmt::format("files of {} are called {}: {} is the name of another policy's",
+    notes_.push_back(fmt::format("the files of {} are named {}: {} is the name for another policy",
                                  run.label, run.file_name, usual));
   }
 }
@@ -371,12 +370,12 @@ Result<StepSeries<Value>> SimulateRequest::played(const CsvSeries<Value>& series
   const Instant first = series.steps.front().from;
   if (!dated()) {
     notes_.push_back(
-        fmt::format("--{}: the trace has no dates; the series plays from its first row, {}, on",
-                    option, first.text()));
+        fmt::format("--{}: the trace has no dates; the series starts at its first row, {}", option,
+                    first.text()));
   } else if (begin_ < first || begin_ >= first + series.period) {
     notes_.push_back(
-        fmt::format("--{}: the series, from {} on, does not have {}; it repeats every {}", option,
-                    first.text(), begin_.text(), series.period.text()));
+        fmt::format("--{}: the series starts at {} and does not cover {}; it repeats every {}",
+                    option, first.text(), begin_.text(), series.period.text()));
   }
   constexpr Duration kCentury = Duration::hours(24) * 36'525;
   const std::size_t periods = std::max<std::size_t>((kSeriesStepsMax - 1) / series.steps.size(), 1);
@@ -385,8 +384,8 @@ Result<StepSeries<Value>> SimulateRequest::played(const CsvSeries<Value>& series
     length = std::max(until_ - begin_, Duration::seconds(1));
   } else if (length < kCentury) {
     notes_.push_back(
-        fmt::format("--{}: rows so dense are played for {}; after that the last one "
-                    "holds (--until ends the run earlier)",
+        fmt::format("--{}: the series is too dense and is used for {} only; after that its last "
+                    "row applies (--until ends the run earlier)",
                     option, length.text()));
   }
   return repeated(series, {.from = dated() ? begin_ : first, .at = begin_, .length = length});
@@ -423,10 +422,10 @@ Status SimulateRequest::check_prices(const SimulateOptions& asked) const {
   if (owned) return {};
   return wrong(
       "prices",
-      fmt::format("{}: no node is owned, and a rent includes the electricity; {}", asked.prices,
-                  asked.fleet.empty() ? "--price owned lets them be owned"
-                                      : "the key `ownership: owned` of a site or of the nodes "
-                                        "of a rack lets them be owned"));
+      fmt::format("{}: no node is owned, and the rent includes electricity; {}", asked.prices,
+                  asked.fleet.empty()
+                      ? "--price owned makes the nodes owned"
+                      : "`ownership: owned` of a site or of the nodes of a rack makes them owned"));
 }
 
 // Rates of --throughputs hold for the types of their names; what it has no rate of goes by --map.
@@ -441,9 +440,9 @@ void SimulateRequest::set_speeds(const SimulateOptions& asked, TraceJobOptions& 
     };
     if (fleet.type_count() > 1) {
       notes_.push_back(
-          fmt::format("run times are taken as those on {}; how fast other types are on "
-                      "a job's model is an assumption of the mapping{}",
-                      recorded.id, throughputs_ ? ", but where --throughputs has its rates" : ""));
+          fmt::format("run times are assumed to be those on {}; the speed of other types for a "
+                      "model is an assumption of the mapping{}",
+                      recorded.id, throughputs_ ? ", except where --throughputs has a rate" : ""));
     }
   }
   if (!throughputs_) return;
@@ -497,12 +496,13 @@ void SimulateRequest::note_jobs() {
   }
   if (jobs_.fewer_types > 0) {
     notes_.push_back(
-        fmt::format("{} jobs do not run on every type of this fleet, for there is no rate of "
-                    "theirs; the first: {}",
+        fmt::format("jobs without a rate for every type of this fleet, which run only on the types "
+                    "with a rate: {}; the first: {}",
                     jobs_.fewer_types, jobs_.first_of_fewer));
   }
   if (jobs_.cpu_jobs > 0) {
-    notes_.push_back(fmt::format("{} of CPUs alone: not played", counted(jobs_.cpu_jobs, "job")));
+    notes_.push_back(
+        fmt::format("{} without accelerators: not simulated", counted(jobs_.cpu_jobs, "job")));
   }
 }
 

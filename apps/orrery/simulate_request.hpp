@@ -24,7 +24,7 @@ struct SimulateOptions {
   std::string price;  ///< how the machines of `accelerators` are paid
   std::string trace;
   std::string generate;    ///< style of a generated trace
-  std::uint32_t jobs = 0;  ///< of it; 0: as many as `span` has
+  std::uint32_t jobs = 0;  ///< jobs to generate; 0: as many as `span` has
   std::string span;
   double load = 0.8;  ///< accelerator-seconds it asks for over those there are
   std::string format;

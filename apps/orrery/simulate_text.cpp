@@ -206,14 +206,14 @@ std::string seconds_cell(Instant at, Instant from) {
 /// A row a policy.
 std::string policies_text(const SimulateRequest& request, std::span<const PolicyRun> runs) {
   TextTable table({{"policy"},
-                   {"told"},
+                   {"information"},
                    {"finished", Align::kRight},
                    {"mean JCT", Align::kRight},
                    {"p50", Align::kRight},
                    {"p99", Align::kRight},
                    {"mean queueing", Align::kRight},
                    {"p99 queueing", Align::kRight},
-                   {"mean to 1st start", Align::kRight},
+                   {"mean time to start", Align::kRight},
                    {"makespan", Align::kRight},
                    {"in use", Align::kRight},
                    {"goodput", Align::kRight},
@@ -221,7 +221,7 @@ std::string policies_text(const SimulateRequest& request, std::span<const Policy
                    {"cost", Align::kRight},
                    {"preempted", Align::kRight},
                    {"faults", Align::kRight},
-                   {"ran in", Align::kRight}});
+                   {"wall time", Align::kRight}});
   for (const PolicyRun& run : runs) {
     const SimulationSummary& s = run.summary;
     table.add({run.report.name, std::string(word_of(run.report.information)),
@@ -275,17 +275,17 @@ std::string groups_text(std::span<const PolicyRun> runs) {
   return text;
 }
 
-/// "64 accelerators (h100:64)", "64 accelerators of lab".
+/// "64 accelerators (h100:64)", "64 accelerators (fleet lab)".
 std::string fleet_text(const SimulateRequest& request, const SimulateOptions& asked) {
   const Topology& topology = request.cluster().topology();
   const std::string number = counted(topology.device_count(), "accelerator");
   if (!asked.accelerators.empty()) return fmt::format("{} ({})", number, asked.accelerators);
-  return fmt::format("{} of {}", number, topology.name());
+  return fmt::format("{} (fleet {})", number, topology.name());
 }
 
 /// Which jobs the figures are of. Precondition: a window was asked for.
 std::string measured_text(const SimulateOptions& asked, std::span<const PolicyRun> runs) {
-  return fmt::format("{} of {}, submitted in {}, and the use of devices in that time",
+  return fmt::format("{} of {}, submitted in {}, and the device use in that window",
                      counted(runs.front().summary.measured, "job"), runs.front().summary.jobs,
                      asked.measure);
 }
@@ -384,8 +384,8 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
   for (const PolicyRun& run : runs) text += deadlines_text(run);
   for (const PolicyRun& run : runs) {
     if (run.summary.corrupt == 0) continue;
-    text += fmt::format("\n{}: {} finished with wrong results that nobody noticed\n",
-                        run.report.name, counted(run.summary.corrupt, "job"));
+    text += fmt::format("\n{}: {} finished with undetected wrong results\n", run.report.name,
+                        counted(run.summary.corrupt, "job"));
   }
   std::set<std::string> unpriced;
   for (const PolicyRun& run : runs) {
@@ -393,12 +393,12 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
   }
   if (!unpriced.empty() || !request.notes().empty()) text += "\n";
   if (!unpriced.empty()) {
-    text += fmt::format("note: no price is published for {}, so that no cost is told\n",
+    text += fmt::format("note: no price is published for {}, so that no cost is shown\n",
                         fmt::join(unpriced, ", "));
   }
   for (const std::string& note : request.notes()) text += fmt::format("note: {}\n", note);
   if (!asked.out.empty())
-    text += fmt::format("\nresults in {0}: open {0}/report.html\n", asked.out);
+    text += fmt::format("\nresults are in {0}: open {0}/report.html\n", asked.out);
   return text;
 }
 
@@ -417,8 +417,8 @@ std::string deadline_cells(const SimulateRequest& request, const PolicyRun& run,
 std::string jobs_csv(const SimulateRequest& request, const PolicyRun& run) {
   std::string csv =
       "job,line,state,accelerators,submit_s,start_s,end_s,wait_s,jct_s,device_hours,lost_device_"
-      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults,queueing_s,"
-      "queueing_after_start_s,tenant,kind,model,nodes,measured,deadline_s,late_s";
+      "hours,energy_kwh,cost_usd,co2_kg,preemptions,faults,program_faults,queueing_s,queueing_"
+      "after_start_s,tenant,kind,model,nodes,measured,deadline_s,late_s";
   const Topology& topology = request.cluster().topology();
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
     csv += ",device_hours_" + csv_text(topology.accelerator(FleetTypeId(t)).id);
@@ -445,7 +445,7 @@ ReportData report_data(const SimulateRequest& request, const SimulateOptions& as
   data.fleet = fmt::format("{}: {} in {}", fleet, counted(topology.device_count(), "accelerator"),
                            counted(topology.node_count(), "node"));
   data.trace =
-      fmt::format("{}: {}", asked.trace.empty() ? "made up like " + asked.generate : asked.trace,
+      fmt::format("{}: {}", asked.trace.empty() ? "generated like " + asked.generate : asked.trace,
                   counted(request.trace().jobs.size(), "job"));
   data.from = request.begin();
   data.to = request.begin();

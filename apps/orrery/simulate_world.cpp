@@ -87,7 +87,7 @@ Status SimulateRequest::load_events(const std::string& name) {
   if (!planned) return forward_error(planned);
   planned_ = *std::move(planned);
   const std::string of = planned_.name.empty() ? name : printable(planned_.name, 60);
-  notes_.push_back(fmt::format("events of {}: {} by the operator, {} faults", of,
+  notes_.push_back(fmt::format("events of {}: {} operator actions, {} faults", of,
                                planned_.commands.size(), planned_.faults.size()));
   return {};
 }

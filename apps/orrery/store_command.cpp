@@ -8,6 +8,7 @@
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
 #include "apps/orrery/store_setup.hpp"
+#include "base/count_text.hpp"
 #include "base/terminal_text.hpp"
 #include "control/snapshot.hpp"
 #include "orrery/v1/orrery.pb.h"
@@ -32,7 +33,7 @@ tl::unexpected<Error> store_failed(const StorageError& error) {
 }
 
 std::string print_batches(const StoreExtent& extent) {
-  if (extent.newest == 0) return "no batch yet";
+  if (extent.newest == 0) return "no batches yet";
   if (extent.oldest > extent.newest)
     return fmt::format("all batches up to {} dropped", extent.newest);
   return fmt::format("batches {} to {}", extent.oldest, extent.newest);
@@ -71,9 +72,9 @@ Status verify(const CommandOptions& options, const StoreRequest& asked) {
                 {"history_hash", print_hash(verified->history_hash)}});
     return {};
   }
-  print_text(fmt::format("{}: good: {} with {} events in {} segments, history {}\n",
-                         (*store)->name(), print_batches(verified->extent), read.events,
-                         read.segments, print_hash(verified->history_hash)));
+  print_text(fmt::format("{}: good: {} with {} in {}, history hash {}\n", (*store)->name(),
+                         print_batches(verified->extent), counted(read.events, "event"),
+                         counted(read.segments, "segment"), print_hash(verified->history_hash)));
   if (!verified->snapshots.empty()) {
     print_text(fmt::format("snapshots up to batch {}\n", fmt::join(verified->snapshots, ", ")));
   }
@@ -138,8 +139,9 @@ Result<Batch> checked_snapshot(SqliteStore& store, const ControlSetup& setup) {
   State again(setup);
   if (Status restored = restore(again, state); !restored) return forward_error(restored);
   if (digest_of(again) != digest_of(target.state())) {
-    return environment_error(fmt::format(
-        "{}: the snapshot is not the state it was made of; nothing was changed", store.name()));
+    return environment_error(
+        fmt::format("{}: the snapshot differs from the state it was made from; nothing was changed",
+                    store.name()));
   }
   return Batch{history->newest, seal_snapshot(history->history_hash, state)};
 }
@@ -151,8 +153,9 @@ void print_compacted(const CommandOptions& options, const std::string& name,
                        {"snapshot_bytes", log.snapshot_bytes},
                        {"dropped_batches", log.dropped}});
   }
-  print_text(fmt::format("{}: a snapshot of {} bytes up to batch {}, {} batches dropped\n", name,
-                         log.snapshot_bytes, log.covers, log.dropped));
+  print_text(fmt::format("{}: wrote a snapshot of {} up to batch {}, dropped {}\n", name,
+                         counted(log.snapshot_bytes, "byte"), log.covers,
+                         log.dropped == 1 ? "1 batch" : fmt::format("{} batches", log.dropped)));
 }
 
 /// The controller that writes the store does it.
@@ -165,7 +168,7 @@ Status compact_online(const CommandOptions& options, const std::string& director
   Result<v1::CompactStoreResponse> done = (*session)->client().call<v1::CompactStoreResponse>(
       "CompactStore", v1::CompactStoreRequest());
   if (!done) return forward_error(done);
-  print_compacted(options, directory + "/store, by its controller",
+  print_compacted(options, directory + "/store, by the running controller",
                   {done->snapshot(), done->snapshot_bytes(), done->dropped_batches()});
   return {};
 }
@@ -194,7 +197,7 @@ Status compact(const CommandOptions& options, const StoreRequest& asked) {
   StorageResult<StoreExtent> before = (*store)->extent();
   if (!before) return store_failed(before.error());
   if (before->newest == 0)
-    return infeasible((*store)->name() + ": no batch yet, nothing to compact");
+    return infeasible((*store)->name() + ": no batches yet, nothing to compact");
   Result<std::unique_ptr<StoredSetup>> setup =
       StoredSetup::load(with_catalog_of(options, asked.path), **store);
   if (!setup) return forward_error(setup);
@@ -211,7 +214,7 @@ Status compact(const CommandOptions& options, const StoreRequest& asked) {
 CLI::App& add_store_verb(CLI::App& app, const std::string& name, const std::string& what,
                          const std::shared_ptr<StoreRequest>& asked) {
   CLI::App& verb = *app.add_subcommand(name, what);
-  verb.add_option("store", asked->path, "the directory of a store, or a backup of one")
+  verb.add_option("store", asked->path, "directory of a store, or a backup file")
       ->type_name("DIR|FILE")
       ->required();
   return verb;
@@ -221,33 +224,36 @@ CLI::App& add_store_verb(CLI::App& app, const std::string& name, const std::stri
 
 void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<StoreRequest>();
-  CLI::App& store = *app.add_subcommand("store", "the durable log of a daemon: check, read, copy");
+  CLI::App& store = *app.add_subcommand(
+      "store", "verify, export, back up and restore the durable log of a controller");
   store.require_subcommand(1);
   store.footer(
       "Examples:\n"
       "  orrery store verify /var/lib/orrery/store\n"
       "  orrery store export /var/lib/orrery/store | grep JobEnded\n"
-      "  orrery store backup /var/lib/orrery/store /backup/orrery.db   (while the daemon runs)\n"
+      "  orrery store backup /var/lib/orrery/store /backup/orrery.db   (while the controller "
+      "runs)\n"
       "  orrery store compact /var/lib/orrery/store\n"
-      "  orrery store restore /backup/orrery.db --dir /var/lib/orrery  (while it does not)\n"
+      "  orrery store restore /backup/orrery.db --dir /var/lib/orrery  (while the controller is "
+      "stopped)\n"
       "  orrery store salvage /var/lib/orrery/store --out /var/lib/orrery/salvaged\n");
-  add_store_verb(store, "verify", "read every record and snapshot; the place of the first damage",
+  add_store_verb(store, "verify",
+                 "read every record and snapshot, and print the position of the first damage",
                  asked)
       .callback([&options, &chosen, asked] {
         chosen = [&options, asked] { return verify(options, *asked); };
       });
-  add_store_verb(store, "export", "one JSON object an event, a line each", asked)
+  add_store_verb(store, "export", "print each event as one line of JSON", asked)
       .callback([&chosen, asked] { chosen = [asked] { return export_events(*asked); }; });
-  CLI::App& backup =
-      add_store_verb(store, "backup", "copy it into one file, also while it is written", asked);
-  backup.add_option("to", asked->to, "the file to make")->type_name("FILE")->required();
+  CLI::App& backup = add_store_verb(
+      store, "backup", "copy the store to one file; works while the controller runs", asked);
+  backup.add_option("to", asked->to, "backup file to create")->type_name("FILE")->required();
   backup.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return back_up(options, *asked); };
   });
   CLI::App& compact_verb = *store.add_subcommand(
-      "compact",
-      "put a snapshot in place of the log up to now; a controller that runs does it itself");
-  compact_verb.add_option("store", asked->path, "the directory of a store")
+      "compact", "replace the log so far with a snapshot; a running controller does this itself");
+  compact_verb.add_option("store", asked->path, "directory of a store")
       ->type_name("DIR")
       ->required();
   compact_verb.callback([&options, &chosen, asked] {

@@ -25,9 +25,10 @@ Status restore_backup(const CommandOptions& options, RestoreRequest asked) {
   }
   print_text(
       fmt::format("{}/store: restored up to batch {}\n", asked.directory, restored->extent.newest));
-  if (!restored->kept.empty()) print_text(fmt::format("kept aside: {}\n", restored->kept));
+  if (!restored->kept.empty())
+    print_text(fmt::format("previous store kept as: {}\n", restored->kept));
   if (restored->next_job > 0) {
-    print_text(fmt::format("job numbers below {} are not given out again\n", restored->next_job));
+    print_text(fmt::format("job numbers below {} will not be reused\n", restored->next_job));
   }
   return {};
 }
@@ -70,7 +71,8 @@ std::string print_lost(const SalvagedStore& salvaged, std::uint64_t next_job) {
   if (salvaged.mark && salvaged.mark->next_job > next_job) {
     text += fmt::format("lost: jobs {} to {}\n", next_job, salvaged.mark->next_job - 1);
   }
-  if (!salvaged.mark) text += "how far it was acknowledged is not known: its high_water is lost\n";
+  if (!salvaged.mark)
+    text += "the last acknowledged batch is unknown: the high_water file is lost\n";
   return text;
 }
 
@@ -101,7 +103,7 @@ Status salvage(const CommandOptions& options, const std::string& from, const std
       "{:016x}\n",
       to, salvaged->batches, salvaged->extent.newest, salvaged->archived, salvaged->history_hash));
   print_text(print_lost(*salvaged, *next_job));
-  print_text(fmt::format("to go on with it: orrery store restore {} --dir DIR\n", to));
+  print_text(fmt::format("to use the salvaged store: orrery store restore {} --dir DIR\n", to));
   return {};
 }
 
@@ -110,17 +112,15 @@ Status salvage(const CommandOptions& options, const std::string& from, const std
 void add_store_rescue_verbs(CLI::App& store, CommandOptions& options, Verb& chosen) {
   auto restored = std::make_shared<RestoreRequest>();
   CLI::App& restore_verb = *store.add_subcommand(
-      "restore",
-      "put a backup, or a salvaged store, in the place of DIR/store; nothing is deleted");
-  restore_verb.add_option("from", restored->from, "a backup, or the directory of a store")
+      "restore", "replace DIR/store with a backup or a salvaged store; the previous store is kept");
+  restore_verb.add_option("from", restored->from, "backup file, or directory of a store")
       ->type_name("FILE|DIR")
       ->required();
   restore_verb.add_flag("--force", restored->force,
-                        "also in place of a store that is whole and reaches as far or further");
+                        "also replace an intact store that is as new or newer");
   restore_verb
       .add_option("--next-job", restored->next_job,
-                  "the first job number that was never given out, where the store that was "
-                  "there is gone")
+                  "first unused job number, needed if the previous store is gone")
       ->type_name("N");
   restore_verb.callback([&options, &chosen, restored] {
     chosen = [&options, restored] { return restore_backup(options, *restored); };
@@ -131,11 +131,12 @@ void add_store_rescue_verbs(CLI::App& store, CommandOptions& options, Verb& chos
   };
   auto salvaged = std::make_shared<SalvageAsked>();
   CLI::App& salvage_verb = *store.add_subcommand(
-      "salvage", "write what is good of a damaged store into a new one, and list what is lost");
-  salvage_verb.add_option("store", salvaged->from, "the directory of the damaged store")
+      "salvage",
+      "copy the intact part of a damaged store to a new store, and list the lost batches and jobs");
+  salvage_verb.add_option("store", salvaged->from, "directory of the damaged store")
       ->type_name("DIR")
       ->required();
-  salvage_verb.add_option("--out", salvaged->to, "the directory to make")
+  salvage_verb.add_option("--out", salvaged->to, "directory to create")
       ->type_name("NEW")
       ->required();
   salvage_verb.callback([&options, &chosen, salvaged] {

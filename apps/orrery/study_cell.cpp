@@ -68,7 +68,7 @@ Result<std::vector<double>> simulate_cell(const CommandOptions& options, const C
   if (Status status = (*request)->check_prices(*asked); !status) return forward_error(status);
   if ((*request)->policies().size() != 1) {
     return input_error(reader.position_of("policy"),
-                       "expected one policy: several are an axis of the study");
+                       "expected one policy: use an axis of the study for several policies");
   }
   Result<PolicyRun> run = run_policy((*request)->inputs((*request)->policies().front()));
   if (!run) return forward_error(run);

@@ -13,7 +13,7 @@ namespace orrery {
 
 struct CellQuestion {
   StudyRun run = StudyRun::kSimulate;
-  std::string file;               ///< of the study; relative paths are looked for beside it first
+  std::string file;  ///< path of the study; relative paths are looked for beside it first
   const Study::CellFiles* asked;  ///< must outlive the question
   std::uint32_t repeat = 0;       ///< added to the seed
 };

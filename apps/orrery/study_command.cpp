@@ -48,7 +48,7 @@ Result<std::vector<CellOutcome>> answers_of(const CommandOptions& options, const
   };
   runner.done = [&](std::size_t done) { show_progress(done, runner.cells); };
   Result<std::vector<CellOutcome>> outcomes = run_cells(runner);
-  if (outcomes) outcomes->resize(cells.size(), {.figures = {}, .failure = "not asked for"});
+  if (outcomes) outcomes->resize(cells.size(), {.figures = {}, .failure = "not run"});
   return outcomes;
 }
 
@@ -77,7 +77,8 @@ Status run_study(const CommandOptions& options, const StudyCall& call) {
     return {};
   }
   std::string text = study_text(answers);
-  if (!call.out.empty()) text += fmt::format("\nresults in {0}: open {0}/study.html\n", call.out);
+  if (!call.out.empty())
+    text += fmt::format("\nresults are in {0}: open {0}/study.html\n", call.out);
   print_text(text);
   return {};
 }
@@ -87,7 +88,7 @@ Status run_study(const CommandOptions& options, const StudyCall& call) {
 void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto call = std::make_shared<StudyCall>();
   CLI::App& verb = *app.add_subcommand(
-      "study", "vary the options of `simulate` or `plan` over a grid, and compare the answers");
+      "study", "run `simulate` or `plan` over a grid of options and compare the results");
   verb.footer(
       "A study is a YAML file: base options, axes of values, the figures to show "
       "(docs/formats.md).\n"
@@ -95,13 +96,14 @@ void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery study examples/studies/policies.yaml\n"
       "  orrery study examples/studies/power-cap.yaml --out power-cap   # power-cap/study.html\n"
       "  orrery study mine.yaml --jobs 4 -o json");
-  verb.add_option("file", call->file, "the study")->required()->type_name("FILE");
+  verb.add_option("file", call->file, "study file")->required()->type_name("FILE");
   verb.add_option("--out", call->out, "directory for study.html, cells.csv, study.json")
       ->type_name("DIR");
-  verb.add_option("--jobs", call->jobs, "cells at a time; as many as there are cores")
+  verb.add_option("--jobs", call->jobs,
+                  "number of cells to run at a time (default: the number of cores)")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");
-  verb.add_option("--cells", call->cells, "only the first so many, to try a study out")
+  verb.add_option("--cells", call->cells, "run only the first N cells, to test a study")
       ->check(CLI::Range(1U, static_cast<std::uint32_t>(kStudyCellsMax)))
       ->type_name("N");
   verb.callback([&options, &chosen, call] {

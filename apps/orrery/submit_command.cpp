@@ -33,7 +33,7 @@ Result<SubmittedSpec> spec_of(const CommandOptions& options, SubmitOptions& aske
     return SubmittedSpec{*std::move(text), "command line"};
   }
   if (asked.file.empty()) {
-    return input_error({}, "nothing to submit: expected a job's FILE, or -- and a command");
+    return input_error({}, "nothing to submit: expected a FILE, or a command after --");
   }
   Result<std::string> text = read_file(asked.file, Document::kSizeMax);
   if (!text && !options.command) return forward_error(text);
@@ -46,10 +46,10 @@ Result<SubmittedSpec> spec_of(const CommandOptions& options, SubmitOptions& aske
   }
   if (options.command) {
     return input_error(
-        {}, fmt::format("both {} and a command behind --, expected one of them", asked.file));
+        {}, fmt::format("both {} and a command after --: expected one of them", asked.file));
   }
   if (!asked.arguments.empty()) {
-    return input_error({}, fmt::format("{}: expected nothing behind {}, which is no script",
+    return input_error({}, fmt::format("{}: expected no arguments after {}, which is not a script",
                                        asked.arguments[0], asked.file));
   }
   text = overruled_job_spec(asked, *std::move(text));
@@ -86,7 +86,7 @@ Status try_dry(const CommandOptions& options, const SubmittedSpec& spec) {
   if (!is_bounded(spec)) return {};
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) {
-    print_note("no cluster was asked whether deadline and budget can be kept: " +
+    print_note("deadline and budget were not checked, no cluster was found: " +
                session.error().message);
     return {};
   }
@@ -96,7 +96,7 @@ Status try_dry(const CommandOptions& options, const SubmittedSpec& spec) {
   request.set_file(spec.file);
   auto answer = (*session)->client().call<v1::SubmitJobResponse>("SubmitJob", request);
   if (!answer && answer.error().kind == ErrorKind::kEnvironment) {
-    print_note("no cluster could be asked whether deadline and budget can be kept: " +
+    print_note("deadline and budget were not checked, the cluster did not answer: " +
                answer.error().message);
     return {};
   }
@@ -133,70 +133,75 @@ Status submit(const CommandOptions& options, SubmitOptions& asked) {
 void add_job_options(CLI::App& verb, SubmitOptions& asked) {
   add_allocation_options(verb, asked);
   verb.add_option("--framework", asked.framework,
-                  "tells ranks who they are as torch, deepspeed, tensorflow, jax or mpi does")
+                  "framework whose environment variables describe each rank: torch, deepspeed, "
+                  "tensorflow, jax or mpi (default: none)")
       ->type_name("NAME");
-  verb.add_option("--per", asked.per, "one process for each accelerator, or for each node")
+  verb.add_option("--per", asked.per, "unit that gets one process each: accelerator or node")
       ->type_name("accelerator|node")
       ->capture_default_str();
   verb.add_option("--restarts", asked.restarts,
-                  "start it again so many times after faults of its own; 0 unless said")
+                  "number of restarts after failures of the program itself (default: 0)")
       ->type_name("N");
   verb.add_option("--after", asked.after,
-                  "start when these jobs have finished; any:JOB when it has ended, notok:JOB when "
-                  "it has failed or been cancelled")
+                  "jobs to wait for: ok:JOB until the job has finished (the default form), any:JOB "
+                  "until it has ended, notok:JOB until it has failed or was cancelled")
       ->type_name("[ok:|any:|notok:]JOB,..")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb.add_option("--by", asked.by, "its deadline: \"2026-11-27 18:00\", which is UTC")
+  verb.add_option("--by", asked.by, "deadline of the job, in UTC: \"2026-11-27 18:00\"")
       ->type_name("TIME");
-  verb.add_option("--under", asked.under, "its budget, of hire and electricity: '$5000'")
+  verb.add_option("--under", asked.under, "budget of the job for rent and electricity: '$5000'")
       ->type_name("AMOUNT");
-  verb.add_flag("--hold", asked.hold, "do not start it before `orrery release`");
-  verb.add_option("--output-file", asked.output,
-                  "a file that gets a copy of what ranks write; as sbatch's --output: out/%j.%t")
+  verb.add_flag("--hold", asked.hold, "hold the job until `orrery release`");
+  verb.add_option(
+          "--output-file", asked.output,
+          "file for a copy of the ranks' output, with the patterns of sbatch --output: out/%j.%t")
       ->type_name("FILE");
-  verb.add_option("--error-file", asked.error, "the same of standard error alone")
+  verb.add_option("--error-file", asked.error, "file for a copy of standard error only")
       ->type_name("FILE");
 }
 
 }  // namespace
 
 void add_allocation_options(CLI::App& verb, SubmitOptions& asked) {
-  verb.add_option("--name", asked.name,
-                  "name of the job; else that of the verb or of the program that it starts");
-  verb.add_option("-n,--accelerators", asked.accelerators, "its ranks, one on each")
+  verb.add_option(
+      "--name", asked.name,
+      "name of the job (default: the name of the verb, or of the program that is started)");
+  verb.add_option("-n,--accelerators", asked.accelerators,
+                  "accelerators of the job, one rank on each")
       ->type_name("N")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
-  verb.add_option("--type", asked.types, "of the accelerators; several may do")
+  verb.add_option("--type", asked.types, "acceptable types of accelerators (default: any)")
       ->type_name("TYPE,..")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb.add_option("--cpus", asked.cpus, "cores for each accelerator")
+  verb.add_option("--cpus", asked.cpus, "CPU cores for each accelerator")
       ->type_name("N")
       ->check(CLI::Range(0.001, 1e6));
   verb.add_option("--memory", asked.memory, "host memory for each accelerator: \"64 GiB\"")
       ->type_name("SIZE");
-  verb.add_option("--tenant", asked.tenant, "the tenant that the job counts for")
+  verb.add_option("--tenant", asked.tenant, "tenant that the job is charged to")
       ->type_name("PATH")
       ->capture_default_str();
-  verb.add_option("--priority", asked.priority, "-1000 to 1000")
+  verb.add_option("--priority", asked.priority, "priority of the job, from -1000 to 1000")
       ->type_name("N")
       ->capture_default_str();
-  verb.add_option("--time-limit", asked.time_limit, "after which it is ended: \"90 min\"")
+  verb.add_option("--time-limit", asked.time_limit,
+                  "time limit of each attempt, such as \"90 min\" (default: none)")
       ->type_name("TIME");
-  verb.add_option("--env", asked.environment, "a variable of its environment; may be repeated")
+  verb.add_option("--env", asked.environment, "environment variable of the job; may be repeated")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
-  verb.add_option("--directory", asked.directory, "where it runs; else the current one")
+  verb.add_option("--directory", asked.directory,
+                  "working directory of the job (default: the current directory)")
       ->type_name("PATH");
 }
 
 void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<SubmitOptions>();
   CLI::App& verb = *app.add_subcommand(
-      "submit",
-      "give a running cluster work to do: a job's FILE, a script for sbatch, or -- and a command");
+      "submit", "submit a job: a job spec, an sbatch script, or a command after --");
   verb.footer(
       "Examples:\n"
       "  orrery submit -- python3 train.py --epochs 3\n"
@@ -204,21 +209,24 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery submit job.yaml\n"
       "  orrery submit job.yaml --by \"2026-11-27 18:00\" --under '$5000'\n"
       "  orrery submit examples/jobs/train-gpt.yaml --calibration node.yaml   (planned first)\n"
-      "  orrery submit train.sbatch small -- --epochs 3   (a script's #SBATCH lines, its $1 ..)\n"
-      "  orrery submit --dry-run -- python3 train.py >job.yaml   (the spec, to go on from)\n");
-  verb.add_option("file", asked->file, "a job's spec or a script for sbatch; - is standard input")
+      "  orrery submit train.sbatch small -- --epochs 3   (an sbatch script with arguments)\n"
+      "  orrery submit --dry-run -- python3 train.py >job.yaml   (write the spec, to edit it)\n");
+  verb.add_option("file", asked->file, "job spec or sbatch script; - reads standard input")
       ->type_name("FILE");
-  verb.add_option("arguments", asked->arguments, "of the script; those with dashes behind --")
+  verb.add_option("arguments", asked->arguments,
+                  "arguments of the script; put arguments that start with a dash after --")
       ->type_name("ARG..");
   verb.add_option("--calibration", asked->calibration,
-                  "plan how the job's orrery-train is laid out; from orrery calibrate-node")
+                  "calibration from `orrery calibrate-node`, used to plan the layout of a job of "
+                  "orrery-train")
       ->type_name("FILE");
-  verb.add_flag("--lenient", asked->lenient, "pass over what is not known of a script's #SBATCH");
+  verb.add_flag("--lenient", asked->lenient, "ignore unknown #SBATCH options of a script");
   add_job_options(verb, *asked);
-  verb.add_flag("--wait", asked->wait, "until it has ended: exit 0 when it finished");
-  verb.add_flag("--dry-run", asked->dry_run,
-                "print the spec and submit nothing; a cluster says whether deadline and budget can "
-                "be kept");
+  verb.add_flag("--wait", asked->wait,
+                "wait until the job has ended; exit status 0 if it finished");
+  verb.add_flag(
+      "--dry-run", asked->dry_run,
+      "print the spec without submitting it; a running cluster checks the deadline and the budget");
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return submit(options, *asked); };
   });

@@ -96,7 +96,9 @@ void set(Variables& variables, const std::pair<std::string, std::string>& variab
 Status check_size_is_not_said(const SubmitOptions& options) {
   const SubmitOptions none;
   const auto is_no = [](std::string_view option) {
-    return wrong(option, "not beside a file: the spec or its #SBATCH lines say it");
+    return wrong(
+        option,
+        "expected no such option with a file: the spec or its #SBATCH lines state the value");
   };
   if (options.accelerators != none.accelerators) return is_no("accelerators");
   if (options.types != none.types) return is_no("type");
@@ -183,7 +185,7 @@ Status take_bounds(const std::string& by, const std::string& under, JobSpec& spe
 
 Result<std::string> command_job_spec(const SubmitOptions& options,
                                      const std::vector<std::string>& command) {
-  if (command.empty()) return input_error({}, "nothing behind --: expected a program to run");
+  if (command.empty()) return input_error({}, "nothing after --: expected a program to run");
   JobSpec spec;
   spec.name = options.name.empty() ? name_of_program(command.front()) : options.name;
   spec.tenant = options.tenant;

@@ -15,7 +15,7 @@ namespace orrery {
 
 /// The options, as typed.
 struct SubmitOptions {
-  std::string file;  ///< of a spec; empty: the other options describe the job
+  std::string file;  ///< file of a spec; empty: the other options describe the job
   std::string name;  ///< empty: that of the program
   std::uint32_t accelerators = 1;
   std::vector<std::string> types;  ///< empty: any
@@ -39,7 +39,7 @@ struct SubmitOptions {
   bool dry_run = false;
   std::string calibration;             ///< to plan a training by; empty: as the job says
   bool lenient = false;                ///< whether unknown lines of a script are accepted
-  std::vector<std::string> arguments;  ///< of a script
+  std::vector<std::string> arguments;  ///< arguments of a script
 };
 
 /// Takes `by` and `under` as a job's deadline and budget, where they are not empty. Errors name the

@@ -61,12 +61,14 @@ Status print_usage(const CommandOptions& options, const UsageAsked& asked) {
 }  // namespace
 
 void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  CLI::App& tenants = *app.add_subcommand("tenants", "who shares a running cluster");
+  CLI::App& tenants = *app.add_subcommand(
+      "tenants", "list the tenants of a running cluster with their jobs and accelerators");
   tenants.callback([&options, &chosen] { chosen = [&options] { return print_tenants(options); }; });
   auto asked = std::make_shared<UsageAsked>();
-  CLI::App& usage = *app.add_subcommand("usage", "what was used and what it cost");
-  usage.add_flag("--jobs", asked->jobs, "of each job");
-  usage.add_option("--tenant", asked->tenant, "of this tenant's jobs")->type_name("PATH");
+  CLI::App& usage = *app.add_subcommand("usage", "show resource usage and its cost by tenant");
+  usage.add_flag("--jobs", asked->jobs, "show the usage of each job");
+  usage.add_option("--tenant", asked->tenant, "show the usage of each job of this tenant only")
+      ->type_name("PATH");
   usage.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return print_usage(options, *asked); };
   });

@@ -129,9 +129,9 @@ Status show(const CommandOptions& options) {
 }  // namespace
 
 void add_top_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  CLI::App& top =
-      *app.add_subcommand("top", "a running cluster on the whole terminal, each second; q ends it");
-  top.footer("Where standard output is no terminal, one look is printed.");
+  CLI::App& top = *app.add_subcommand(
+      "top", "show a running cluster full-screen, refreshed every second; q quits");
+  top.footer("If standard output is not a terminal, the state is printed once.");
   top.callback([&options, &chosen] { chosen = [&options] { return show(options); }; });
 }
 

@@ -22,7 +22,7 @@ Line line_of(std::string name, const TrainingLog& log, double TrainedStep::* val
 }
 
 std::string loss_plot(const TrainingStory& story) {
-  LinePlot plot{.x = {"step"}, .y = {"loss, nats a token"}, .lines = {}};
+  LinePlot plot{.x = {"step"}, .y = {"loss, nats per token"}, .lines = {}};
   plot.lines.push_back(line_of("this run", story.run, &TrainedStep::loss));
   if (story.unbroken) {
     plot.lines.push_back(line_of("unbroken run", *story.unbroken, &TrainedStep::loss));
@@ -31,7 +31,7 @@ std::string loss_plot(const TrainingStory& story) {
 }
 
 std::string step_plot(const TrainingStory& story) {
-  LinePlot plot{.x = {"step"}, .y = {"a step", AxisUnit::kDuration}, .lines = {}};
+  LinePlot plot{.x = {"step"}, .y = {"step time", AxisUnit::kDuration}, .lines = {}};
   plot.lines.push_back(line_of("this run", story.run, &TrainedStep::seconds));
   if (story.unbroken) {
     plot.lines.push_back(line_of("unbroken run", *story.unbroken, &TrainedStep::seconds));
@@ -62,11 +62,11 @@ std::string time_plot(const TrainingLog& log) {
   for (const double each : log.recoveries_s) recovering += each;
   const double rest = std::max(0.0, whole - compute - waiting - recovering);
   return plot_html(WaterfallPlot{.value = {"time of the leading rank", AxisUnit::kDuration},
-                                 .whole = "from begin to end",
+                                 .whole = "from start to end",
                                  .amount = whole,
-                                 .losses = {{"waiting for peers, sums", waiting},
-                                            {"noticing a loss, going on", recovering},
-                                            {"steps' ends, saving, evaluation", rest}},
+                                 .losses = {{"waiting for peers, reductions", waiting},
+                                            {"detection and recovery", recovering},
+                                            {"end of steps, checkpoints, evaluation", rest}},
                                  .rest = "gradients"});
 }
 
@@ -75,7 +75,7 @@ std::string generation_table(const TrainingStory& story) {
   const double begin = story.run.generations.empty() ? 0 : story.run.generations.front().at;
   for (const TrainedGeneration& each : story.run.generations) {
     const std::string why = each.lost_at                            ? "a rank was lost"
-                            : &each == story.run.generations.data() ? "the first meeting"
+                            : &each == story.run.generations.data() ? "start of the run"
                                                                     : "a rank joined or left";
     table.add({{fmt::format("{}", each.generation)},
                {fmt::format("{}", each.attempt)},
@@ -107,7 +107,7 @@ std::string fact_table(const TrainingStory& story) {
     add(fmt::format("step of {} ranks, mean", ranks), [ranks](const TrainingLog& log) {
       return fmt::format("{:.0f} ms", 1000 * log.mean_step_s(ranks));
     });
-    table.add({{"the same, predicted"},
+    table.add({{"step time, predicted"},
                {fmt::format("{:.0f} ms ({:+.0f} %)", 1000 * story.predicted->seconds,
                             100 * story.prediction_error().value_or(0))},
                {""}});
@@ -145,13 +145,13 @@ std::string training_html(const TrainingStory& story) {
       story.kill ? fmt::format("{} was killed at step {}.", story.kill->node, story.kill->step)
                  : "";
   const std::vector<Figure> figures{
-      {"Loss", "Where both lines are one, both runs are.", loss_plot(story)},
+      {"Loss", "The lines coincide where both runs have the same loss.", loss_plot(story)},
       {"Step times", kill_note, step_plot(story)},
-      {"Who takes part", "", rank_plot(story.run)},
+      {"Ranks over time", "", rank_plot(story.run)},
       {"Where the time went", "", time_plot(story.run)},
       {"Generations of the group", "", generation_table(story)}};
   return page_html(
-      {story.title, figure_html({"Both ends", "", fact_table(story)}) + figures_html(figures)});
+      {story.title, figure_html({"Summary", "", fact_table(story)}) + figures_html(figures)});
 }
 
 }  // namespace orrery

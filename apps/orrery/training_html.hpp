@@ -19,7 +19,7 @@ struct DeliberateKill {
   std::string node;
 };
 
-/// The cost model's prediction for the steps of so many ranks.
+/// The cost model's prediction for the steps of `ranks` ranks.
 struct PredictedStep {
   std::uint32_t ranks = 0;
   double seconds = 0;

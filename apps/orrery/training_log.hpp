@@ -17,7 +17,7 @@ struct TrainedStep {
   std::uint64_t step = 0;
   double loss = 0;
   double seconds = 0;
-  double compute_seconds = 0;  ///< of the leading rank's own work
+  double compute_seconds = 0;  ///< time of the leading rank's own work
   std::uint32_t ranks = 0;
   std::uint32_t generation = 0;
 };
@@ -49,7 +49,7 @@ struct TrainingLog {
   [[nodiscard]] double median_step_s() const;
   /// Returns the number of ranks that did most steps; 0: no steps.
   [[nodiscard]] std::uint32_t usual_ranks() const;
-  /// Returns the mean of the steps with so many ranks; 0: there is none.
+  /// Returns the mean step time with `ranks` ranks; 0: no such steps.
   [[nodiscard]] double mean_step_s(std::uint32_t ranks) const;
 };
 

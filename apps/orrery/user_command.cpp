@@ -68,14 +68,14 @@ Status show_token(const CommandOptions& options, const TokenShown& shown) {
       return environment_error(fmt::format("{}; the token of {} is on standard output instead",
                                            put.error().message, asked.name));
     }
-    print_message(
-        fmt::format("the token of {} is in {}{}\n", asked.name, asked.token_file, shown.until));
+    print_message(fmt::format("the token of {} was written to {}{}\n", asked.name, asked.token_file,
+                              shown.until));
     return {};
   }
   if (options.output == OutputFormat::kJson) {
     print_answer(shown.answer);
   } else {
-    print_message(fmt::format("the token of {}, shown this once{}:\n", asked.name, shown.until));
+    print_message(fmt::format("token of {}, shown only this once{}:\n", asked.name, shown.until));
     print_text(shown.token + "\n");
   }
   return {};
@@ -115,7 +115,7 @@ Status rotate_user(const CommandOptions& options, LiveSession& session, const Us
   const auto made = session.client().call<v1::RotateUserResponse>("RotateUser", request);
   if (!made) return tl::unexpected(made.error());
   return show_token(options, {asked, *made, made->token(),
-                              until_text(*made) + "; the older one works until " +
+                              until_text(*made) + "; the older token works until " +
                                   instant_of(made->old_until()).text()});
 }
 
@@ -127,8 +127,7 @@ Status remove_user(const CommandOptions& options, LiveSession& session, const Us
   if (options.output == OutputFormat::kJson) {
     print_answer(*removed);
   } else {
-    print_text(
-        fmt::format("user {} is removed; what its token was reading has ended\n", asked.name));
+    print_text(fmt::format("user {} was removed, and its open streams were closed\n", asked.name));
   }
   return {};
 }
@@ -151,7 +150,8 @@ using UserVerb = Status (*)(const CommandOptions&, LiveSession&, const UserAsked
 
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<UserAsked>();
-  CLI::App& user = *app.add_subcommand("user", "who may do what with a running cluster");
+  CLI::App& user =
+      *app.add_subcommand("user", "manage the users of a running cluster and their roles");
   user.footer(
       "Examples:\n"
       "  orrery user add ada --role user --tenant lab/vision --token-file ada.token\n"
@@ -169,34 +169,36 @@ void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   const auto with_token = [&](CLI::App& added) {
     added
         .add_option("--expires", asked->expires,
-                    "how long the token works: 90d, never (default: 365 days)")
+                    "lifetime of the token, such as 90d, or never (default: 365 days)")
         ->type_name("TIME");
     added
-        .add_option("--token-file", asked->token_file,
-                    "write the token into this file, which only you can read, not to the screen")
+        .add_option(
+            "--token-file", asked->token_file,
+            "write the token to this file, readable only by you, instead of standard output")
         ->type_name("FILE");
   };
-  CLI::App& add = verb("add", "make a user; prints its token, once", add_user);
+  CLI::App& add = verb("add", "create a user and print its token, once", add_user);
   named(add);
-  add.add_option("--role", asked->role, "viewer, user, operator or admin")
+  add.add_option("--role", asked->role, "role of the user: viewer, user, operator or admin")
       ->type_name("ROLE")
       ->required();
   add.add_option("--tenant", asked->tenant,
-                 "sees and changes the jobs of this tenant and of those below it alone; for the "
-                 "roles viewer and user")
+                 "limit the user to jobs of this tenant and of the tenants below it; for the roles "
+                 "viewer and user")
       ->type_name("PATH");
   add.add_option("--run-as", asked->run_as, "POSIX user that this user's jobs run as")
       ->type_name("USER");
   with_token(add);
-  CLI::App& rotate = verb("rotate", "make a new token for a user; prints it, once", rotate_user);
+  CLI::App& rotate =
+      verb("rotate", "create a new token for a user and print it, once", rotate_user);
   named(rotate);
   rotate
       .add_option("--overlap", asked->overlap,
-                  "how long the older token goes on working: 1h (default: it ends at once)")
+                  "time for which the older token stays valid, such as 1h (default: none)")
       ->type_name("TIME");
   with_token(rotate);
-  named(verb("remove", "end all tokens of a user", remove_user));
-  verb("list", "all users", list_users);
+  named(verb("remove", "remove a user and revoke all its tokens", remove_user));
+  verb("list", "list all users", list_users);
 }
 
 }  // namespace orrery

@@ -46,7 +46,7 @@ std::optional<std::string> unknown_verb(const CLI::App& app,
   const auto* elsewhere =
       std::ranges::find(kElsewhere, *at, [](const auto& each) { return each.first; });
   if (elsewhere != std::end(kElsewhere)) {
-    return fmt::format("no verb \"{}\"; what it does elsewhere is `orrery {}` here", *at,
+    return fmt::format("no verb \"{}\"; the corresponding verb is `orrery {}`", *at,
                        elsewhere->second);
   }
   return fmt::format("no verb \"{}\"{}", *at, did_you_mean(*at, verbs));

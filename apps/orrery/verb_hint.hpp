@@ -8,8 +8,8 @@
 
 namespace orrery {
 
-/// Returns "no verb "squeue"; Orrery's is `orrery jobs`" where the first word of the arguments that
-/// is neither an option nor its value is not a verb; otherwise none.
+/// Returns "no verb "squeue"; the corresponding verb is `orrery jobs`" where the first word of the
+/// arguments that is neither an option nor its value is not a verb; otherwise none.
 [[nodiscard]] std::optional<std::string> unknown_verb(const CLI::App& app,
                                                       const std::vector<std::string>& arguments);
 

@@ -55,7 +55,7 @@ Result<SetPolicy> policy_asked(const std::string& asked) {
     }
     if (asked.find(':') != asked.npos) {
       return wrong("policy",
-                   "options of a policy stand in a file here: expected its name, or a name");
+                   "expected the name of a policy without options, or a Policy file with options");
     }
     return SetPolicy{fmt::format("apiVersion: orrery/v1\nkind: Policy\nname: {}\n", asked)};
   }
@@ -77,8 +77,8 @@ Status add_node(const State& state, NodeId node, std::vector<InputKind>& command
     case NodeHealth::kReady:
     case NodeHealth::kSuspect:
       return wrong("add",
-                   fmt::format("\"{}\" is there: it is {}", state.setup().topology->node_name(node),
-                               word_of(record.health)));
+                   fmt::format("\"{}\" is not away: it is {}",
+                               state.setup().topology->node_name(node), word_of(record.health)));
     case NodeHealth::kDraining:
     case NodeHealth::kDrained:
       commands.emplace_back(ResumeNode{node});
@@ -171,7 +171,7 @@ Result<ForkChange> change_asked(const WhatIfAsked& asked, LiveFork& fork) {
   }
   if (change.jobs.empty() && change.commands.empty()) {
     return input_error({},
-                       "nothing is to be changed: expected --submit, --drain, --add, --policy, "
+                       "nothing to change: expected --submit, --drain, --add, --policy, "
                        "--tenants or --cap");
   }
   return change;
@@ -207,43 +207,45 @@ Status what_if(const CommandOptions& options, const WhatIfAsked& asked) {
 void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<WhatIfAsked>();
   CLI::App& verb = *app.add_subcommand(
-      "what-if", "play a running cluster's state on in the twin, as it is and with a change");
-  verb.add_option("--submit", asked->files, "a job's spec; several with several --submit")
+      "what-if", "simulate a running cluster from its current state, unchanged and with a change");
+  verb.add_option("--submit", asked->files, "job spec to submit; may be repeated")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  verb.add_option("--copies", asked->copies, "of each job that is submitted")
+  verb.add_option("--copies", asked->copies, "number of copies of each submitted job")
       ->type_name("N")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
-  verb.add_option("--drain", asked->drain, "start no new work on these machines")
+  verb.add_option("--drain", asked->drain, "nodes to drain")
       ->type_name("NODE,..")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb.add_flag("--now", asked->at_once, "and move what runs there elsewhere");
-  verb.add_option("--add", asked->add, "machines of the fleet that are away, as if they were there")
+  verb.add_flag("--now", asked->at_once,
+                "also stop the jobs on drained nodes; they restart on other nodes");
+  verb.add_option("--add", asked->add, "nodes of the fleet that are away, to simulate as present")
       ->type_name("NODE,..")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb.add_option("--policy", asked->policy, "one by name, or a Policy file")
+  verb.add_option("--policy", asked->policy, "name of a policy, or a Policy file")
       ->type_name("NAME|FILE");
-  verb.add_option("--tenants", asked->tenants, "a Tenants file: quotas, weights, guarantees")
+  verb.add_option("--tenants", asked->tenants, "Tenants file with quotas, weights and guarantees")
       ->type_name("FILE");
   verb.add_option(
           "--cap", asked->caps,
-          "power of a site, feed, row, rack or loop, or \"none\"; several with several --cap")
+          "cap on the power of a site, feed, row, rack or loop, or \"none\"; may be repeated")
       ->type_name("NAME=POWER")
       ->allow_extra_args(false);
-  verb.add_option("--span", asked->span, "how far to look")
+  verb.add_option("--span", asked->span, "simulated time")
       ->type_name("TIME")
       ->capture_default_str();
   verb.add_option("--store", asked->store,
-                  "the log of the controller, or a backup of it (default: store in --dir)")
+                  "log of the controller, or a backup of it (default: store in --dir)")
       ->type_name("DIR|FILE");
   verb.footer(
-      "The cluster is only read; nothing changes in it. A job is taken to run as long as its "
-      "plan,\n"
-      "estimate or time limit says; nothing fails, and what is lost or in repair stays away, but\n"
-      "for what --add names.\n\n"
+      "`orrery what-if` reads the cluster and changes nothing. The simulation assumes that each "
+      "job\n"
+      "runs as long as its plan, estimate or time limit states, that nothing fails, and that "
+      "nodes\n"
+      "which are lost or in repair stay away, except those named by --add.\n\n"
       "Examples:\n  orrery what-if --submit big.yaml --copies 2\n"
       "  orrery what-if --drain node-3,node-4 --now\n  orrery what-if --policy easy -o json\n"
       "  orrery what-if --add rack-9-node-0,rack-9-node-1\n"

@@ -117,7 +117,7 @@ class Daemon {
   Options options_;
   DescriptorLogSink sink_;
   Log log_;
-  std::string overlay_;  ///< of the catalog; empty: there is none
+  std::string overlay_;  ///< overlay of the catalog; empty: none
   Catalog catalog_;
   Calibration calibration_;
   ModelCatalog models_;
@@ -210,8 +210,9 @@ void Daemon::take_over(const std::string& file, const std::string& now) {
   if (!there || *yaml == now) return;
   report_changes(file, line_changes(now, *yaml));
   if (yaml->empty()) {
-    return log_.error(env_.clock.now_wall(), "file refused",
-                      {{"file", file}, {"why", "it is empty; what was applied last holds"}});
+    return log_.error(
+        env_.clock.now_wall(), "file refused",
+        {{"file", file}, {"why", "the file is empty; the last applied version stays in effect"}});
   }
   controller_->command(Command{*yaml}, {}, [this, file](const Result<JobId>& done) {
     const Instant at = env_.clock.now_wall();
@@ -266,7 +267,7 @@ void Daemon::compare_fleet() {
     return build_topology(*spec, catalog_);
   }();
   if (topology) return controller_->compare_fleet(*topology);
-  log_.warning(env_.clock.now_wall(), "fleet.yaml was changed, and is none any more",
+  log_.warning(env_.clock.now_wall(), "fleet.yaml was changed and is no longer a valid fleet",
                {{"why", topology.error().text()}});
 }
 
@@ -385,7 +386,7 @@ Status Daemon::begin() {
   const bool as_before = options_.listen.empty() || options_.http.empty();
   if (!serving && as_before && !text("cluster.json").value_or("").empty()) {
     serving.error().message +=
-        fmt::format(" (served as {}/cluster.json:1 says; --listen and --http name other addresses)",
+        fmt::format(" (addresses from {}/cluster.json:1; --listen and --http override them)",
                     options_.directory);
   }
   return serving;
@@ -454,25 +455,26 @@ int serve(const Options& options) {
 
 int main(int count, char** arguments) {
   CLI::App app(
-      "The controller of a cluster: keeps its log, decides who runs where, serves clients and\n"
-      "agents. `orrery up` starts one on this machine.",
+      "The controller of a cluster keeps the log, places jobs, and serves clients and agents.\n"
+      "`orrery up` starts a controller on this machine.",
       "orreryd");
   orrery::Options options;
   app.add_option("--dir", options.directory, "directory of the cluster, with fleet.yaml")
       ->required();
   app.add_option("--listen", options.listen,
-                 "HOST:PORT to serve at; port 0 chooses one (default: as the last time, or "
-                 "127.0.0.1:0)");
-  app.add_option("--http", options.http, "HOST:PORT of REST and events (default: likewise)");
-  app.add_option("--name", options.names,
-                 "host name or number that others reach it by, for cluster.json and its "
-                 "certificate (default: where it listens; where that is every address, this "
-                 "machine's own)");
+                 "HOST:PORT for clients and agents; port 0 selects a free port (default: the "
+                 "previous address, else 127.0.0.1:0)");
+  app.add_option("--http", options.http,
+                 "HOST:PORT for REST and events (default: the previous address, else 127.0.0.1:0)");
+  app.add_option(
+      "--name", options.names,
+      "host name or address of the controller for cluster.json and the certificate (default: the "
+      "listen address; if it is a wildcard, the addresses of this machine)");
   app.add_option("--record", options.record,
-                 "directory for every input and event of each start, for `orrery replay`");
+                 "directory for the inputs and events of each run, for `orrery replay`");
   app.add_flag("--accept-lost-jobs", options.accept_lost_jobs,
-               "end ranks of jobs that the log never had (a part of it was lost), where otherwise "
-               "nothing is decided until an operator chooses; for one start");
+               "stop ranks of jobs that are missing from a partly lost log, and continue; without "
+               "this option the controller waits for an operator. Applies to one start");
   app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
   orrery::hook_options(app);
   try {

@@ -51,11 +51,11 @@ std::vector<std::string> straggler_notes(const Controller& controller, const Job
   notes.reserve(kNamed);
   for (const Straggler& each : slow) {
     if (notes.size() == kNamed) break;
-    notes.push_back(fmt::format(
-        "rank {} on {} is slow: it computes {} in a step, the median of the ranks is {}",
-        each.pace.rank, state.setup().topology->node_name(each.node),
-        Duration::from_seconds(each.pace.seconds).text(),
-        Duration::from_seconds(each.usual).text()));
+    notes.push_back(
+        fmt::format("rank {} on {} is slow: it computes for {} per step, the median rank for {}",
+                    each.pace.rank, state.setup().topology->node_name(each.node),
+                    Duration::from_seconds(each.pace.seconds).text(),
+                    Duration::from_seconds(each.usual).text()));
   }
   return notes;
 }

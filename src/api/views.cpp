@@ -76,12 +76,12 @@ std::string dependencies_text(const State& state, const Job& job) {
 
 std::string held_text(const State& state, const Job& job, Instant now) {
   if (job.hold != JobHold::kNone) {
-    return fmt::format("is held by {}; `orrery release {}` lets it start",
+    return fmt::format("is held by {}; `orrery release {}` releases it",
                        job.hold == JobHold::kOwner ? "its owner" : "an operator", job.id.value());
   }
   if (job.waiting_for > 0) return dependencies_text(state, job);
   if (job.not_before > now) {
-    return fmt::format("starts again in {:.0f} s, after a fault of its program",
+    return fmt::format("restarts in {:.0f} s after a failure of its program",
                        (job.not_before - now).count_seconds());
   }
   return "waits for its turn in the array";
@@ -113,9 +113,9 @@ std::string lost_nodes_text(const State& state, JobId id) {
   }
   if (lost.empty()) return {};
   return fmt::format(
-      "waits for {0}, where ranks of it may still run, to come back; once {1} is switched off, "
-      "`orrery node fence {2}` lets the job go on",
-      fmt::join(lost, " and "), lost.size() == 1 ? "that machine" : "each", lost.front());
+      "waits until {0}, where its ranks may still run, reconnects; once {1} is switched off, "
+      "`orrery node fence {2}` lets the job continue",
+      fmt::join(lost, " and "), lost.size() == 1 ? "that node" : "each node", lost.front());
 }
 
 std::string waiting_text(const Controller& controller, const Job& job) {

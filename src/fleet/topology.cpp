@@ -82,7 +82,7 @@ Result<PowerDomainId> Topology::power_named(std::string_view name) const {
     names.push_back(power_name(PowerDomainId(at)));
     if (names.back() == name) return PowerDomainId(at);
   }
-  if (names.empty()) return input_error({}, "the fleet has no limits of power");
+  if (names.empty()) return input_error({}, "the fleet has no power limits");
   const std::vector<std::string_view> known(names.begin(), names.end());
   return input_error({}, fmt::format("no site cap, feed, UPS, row, rack or cooling loop \"{}\"{}",
                                      printable(name, 100), did_you_mean(name, known)));

@@ -37,8 +37,8 @@ void add_driver(Discovery& discovery, Result<std::unique_ptr<AcceleratorDriver>>
   if (*driver == nullptr) {
     if (files.count == 0) return;
     return discovery.notes.push_back(
-        fmt::format("{} device files of {} and no {}: what they are cannot be told, install that "
-                    "library of the driver",
+        fmt::format("{} device files of {} and no {}: the devices cannot be identified, install "
+                    "that library of the driver",
                     files.count, files.maker, files.library));
   }
   Result<std::vector<FoundAccelerator>> found = (*driver)->find();
@@ -138,8 +138,7 @@ void offer(Discovery& discovery, const Catalog& catalog, NodeInventory& inventor
   for (const auto& [type, count] : counts) {
     if (type == most->first) continue;
     discovery.notes.push_back(
-        fmt::format("{} x {} beside {} x {}: a node offers one type, these "
-                    "are left alone",
+        fmt::format("{} x {} besides {} x {}: a node offers one type, the others are ignored",
                     count, type, most->second, most->first));
   }
 }

@@ -30,35 +30,36 @@ CheckFinding kernel(const MachineFacts& facts) {
   constexpr std::pair<int, int> kOldest{5, 3};
   if (release_of(facts.kernel) >= kOldest) return {"kernel", kOk, facts.kernel, ""};
   return {"kernel", kProblem, facts.kernel,
-          "older than 5.3: agents cannot hold processes; use a newer one"};
+          "older than 5.3: agents cannot track processes; use a newer kernel"};
 }
 
 CheckFinding memory(const MachineFacts& facts) {
   constexpr std::uint64_t kLittle = std::uint64_t{1} << 30;
   const std::string found = bytes_text(facts.memory_bytes);
   if (facts.memory_bytes >= kLittle) return {"memory", kOk, found, ""};
-  return {"memory", kWarning, found, "little for a controller and what it runs: 1 GiB is more apt"};
+  return {"memory", kWarning, found,
+          "low for a controller and its jobs: at least 1 GiB is recommended"};
 }
 
 CheckFinding name(const MachineFacts& facts) {
   if (facts.name_trouble.empty()) return {"name", kOk, facts.machine, ""};
   return {"name", kWarning, fmt::format("{}: {}", facts.machine, facts.name_trouble),
-          "ranks on other nodes are told this name: give the agent --address; of no account for a "
-          "cluster on this machine alone"};
+          "ranks on other nodes use this name: set --address of the agent; not needed for a "
+          "cluster on this machine only"};
 }
 
 CheckFinding ports(const MachineFacts& facts) {
   if (facts.listen_trouble.empty()) return {"ports", kOk, "can listen on loopback", ""};
-  return {
-      "ports", kProblem, facts.listen_trouble,
-      "controller, agents and ranks talk through ports: see limits and filters of this machine"};
+  return {"ports", kProblem, facts.listen_trouble,
+          "controller, agents and ranks need network ports: check the limits and packet filters of "
+          "this machine"};
 }
 
 CheckFinding control_groups(const MachineFacts& facts) {
   if (facts.control_groups.empty()) {
     return {"control-groups", kWarning, "none",
-            "ranks run without limits, and are found by their ancestry alone when they end: mount "
-            "cgroup v2"};
+            "ranks run without limits, and leftover processes are found only through their parent "
+            "processes: mount cgroup v2"};
   }
   if (facts.control_group_trouble.empty()) {
     return {"control-groups", kOk, facts.control_groups + ", writable", ""};
@@ -74,7 +75,7 @@ CheckFinding files(const MachineFacts& facts) {
   const std::string found = fmt::format("at most {} open", facts.open_files_max);
   if (facts.open_files_max >= kFew) return {"files", kOk, found, ""};
   return {"files", kWarning, found,
-          fmt::format("few for more than a small cluster: `ulimit -n {}`, or LimitNOFILE= of its "
+          fmt::format("enough for a small cluster only: `ulimit -n {}`, or LimitNOFILE= of its "
                       "unit",
                       kFew)};
 }
@@ -84,52 +85,57 @@ CheckFinding disk(const DiskFacts& disk) {
   constexpr std::uint64_t kFull = std::uint64_t{128} << 20;
   constexpr std::uint64_t kLittle = std::uint64_t{2} << 30;
   if (!disk.trouble.empty()) {
-    return {"disk", kProblem, fmt::format("{}: {}", disk.path, disk.trouble),
-            "a controller keeps its log there: name another directory with --dir or ORRERY_DIR"};
+    return {
+        "disk", kProblem, fmt::format("{}: {}", disk.path, disk.trouble),
+        "the controller keeps its log there: choose another directory with --dir or ORRERY_DIR"};
   }
   const std::string found = fmt::format("{} free at {}", bytes_text(disk.free_bytes), disk.path);
   if (disk.free_bytes < kFull) {
-    return {"disk", kProblem, found, "a controller refuses submissions here: make room"};
+    return {"disk", kProblem, found, "a controller would refuse submissions: free some space"};
   }
   if (disk.kind == "tmpfs") {
-    return {"disk", kWarning, found + ", in memory", "a cluster here is gone with the next boot"};
+    return {"disk", kWarning, found + ", in memory",
+            "a cluster in this directory is lost at the next boot"};
   }
   if (!disk.kind.empty()) {
     return {"disk", kWarning, fmt::format("{}, by {}", found, disk.kind),
-            "locks and syncs of a network's files are not to be relied on: keep a controller's "
-            "directory on a disk of its own machine"};
+            "locks and syncs of network file systems are unreliable: keep the directory of a "
+            "controller on a local disk"};
   }
   if (disk.free_bytes >= kLittle) return {"disk", kOk, found, ""};
-  return {"disk", kWarning, found, "little for a log and the ends of jobs' outputs"};
+  return {"disk", kWarning, found, "low for the log and the output of jobs"};
 }
 
 CheckFinding sync(const DiskFacts& disk) {
   constexpr Duration kSlow = Duration::milliseconds(50);
   const std::string found = fmt::format("{} for a small write", disk.sync.text());
   if (disk.sync < kSlow) return {"sync", kOk, found, ""};
-  return {"sync", kWarning, found,
-          "each answer of the controller waits for one: keep its directory on a faster disk"};
+  return {
+      "sync", kWarning, found,
+      "each change waits for such a write: keep the directory of the controller on a faster disk"};
 }
 
 CheckFinding clock(const ClockFacts& clock) {
   constexpr Duration kJump = Duration::milliseconds(100);
   if (clock.backwards) {
     return {"clock", kProblem, "monotonic time went back",
-            "time-outs and leases cannot be kept: the kernel or hypervisor is at fault"};
+            "timeouts and leases are unreliable: the cause is the kernel or hypervisor"};
   }
   if (clock.jump >= kJump || clock.jump <= -kJump) {
     return {"clock", kWarning, fmt::format("the time of day jumped by {}", clock.jump.text()),
-            "times of events and certificates go by it: let one program set it, slowly (chrony)"};
+            "times of events and certificates depend on it: let a single program adjust it "
+            "gradually (chrony)"};
   }
   const std::string found = clock.source.empty() ? "steady" : "steady, by " + clock.source;
   if (clock.synchronised) return {"clock", kOk, found + ", synchronised", ""};
   return {"clock", kWarning, found + ", not synchronised",
-          "certificates and times of several machines need it: run chrony or systemd-timesyncd"};
+          "certificates and clusters of several machines need a synchronised clock: run chrony or "
+          "systemd-timesyncd"};
 }
 
 CheckFinding python(const PythonFacts& python) {
   if (python.version.empty()) {
-    return {"python", kWarning, "no python3", "programs of PyTorch and JAX need it"};
+    return {"python", kWarning, "no python3", "PyTorch and JAX programs need it"};
   }
   return {"python", kOk,
           python.packages.empty()
@@ -155,16 +161,17 @@ CheckFinding openblas(const MachineFacts& facts) {
   const std::string text = fmt::format("{} with kernels for {}", version, found.kernels);
   if (!falls_back(found.kernels, facts.core_type)) return {"openblas", kOk, text, ""};
   return {"openblas", kWarning, text,
-          fmt::format("it does not know this processor and falls back to slow kernels: set "
-                      "OPENBLAS_CORETYPE={0} (jobs of Orrery have it set), or use a newer release",
+          fmt::format("this release does not recognise the processor and uses slow kernels: set "
+                      "OPENBLAS_CORETYPE={0} (Orrery sets it for jobs), or use a newer release",
                       facts.core_type)};
 }
 
 CheckFinding jax() {
-  return {"jax", kWarning, "installed",
-          "it does not find the other processes of a job by itself: in a job of framework jax run "
-          "`python3 -m orrery_jax PROGRAM.py`, or call jax.distributed.initialize with "
-          "JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID"};
+  return {
+      "jax", kWarning, "installed",
+      "JAX does not find the other processes of a job by itself: in a job with framework jax run "
+      "`python3 -m orrery_jax PROGRAM.py`, or call jax.distributed.initialize with "
+      "JAX_COORDINATOR_ADDRESS, JAX_NUM_PROCESSES and JAX_PROCESS_ID"};
 }
 
 CheckFinding devices(const DeviceFacts& devices) {
@@ -183,8 +190,8 @@ CheckFinding users(const std::vector<RootAgentFacts>& agents) {
     return {"users", kWarning,
             fmt::format("allow_agent_user on {}: jobs without run_as run as root",
                         fmt::join(root, ", ")),
-            "such a job can read the node's keys and stop other jobs: give each tenant a run_as in "
-            "tenants.yaml and take allow_agent_user away"};
+            "such a job can read the keys of the node and stop other jobs: set run_as for each "
+            "tenant in tenants.yaml and remove allow_agent_user"};
   }
   if (agents.empty()) return {"users", kOk, "no agent runs here as root", ""};
   return {"users", kOk, "agents run jobs as their users", ""};
@@ -195,9 +202,9 @@ CheckFinding hidden(const MachineFacts& facts) {
   if (facts.root_agents.empty())
     return {"proc", kOk, "no agent here runs jobs of several users", ""};
   return {"proc", kWarning,
-          "mounted without hidepid=2: users see command lines of each other's jobs",
-          "`mount -o remount,hidepid=2 /proc`, and the same in /etc/fstab; secrets belong into the "
-          "environment of a job"};
+          "mounted without hidepid=2: users see the command lines of other users' jobs",
+          "run `mount -o remount,hidepid=2 /proc` and set hidepid=2 in /etc/fstab; pass secrets to "
+          "a job in its environment"};
 }
 
 }  // namespace
@@ -213,11 +220,11 @@ std::vector<CheckFinding> check_machine(const MachineFacts& facts) {
   for (const DeviceFacts& each : facts.devices) findings.push_back(devices(each));
   for (const std::string& trouble : facts.device_trouble) {
     findings.push_back({"accelerators", kWarning, trouble,
-                        "an agent leaves them alone: `orrery-agent --discover` shows what it would "
+                        "an agent ignores them: `orrery-agent --discover` shows what it would "
                         "offer"});
   }
   if (facts.devices.empty() && facts.device_trouble.empty()) {
-    findings.push_back({"accelerators", kOk, "none; `orrery up` emulates some", ""});
+    findings.push_back({"accelerators", kOk, "none; `orrery up` emulates accelerators", ""});
   }
   findings.push_back(users(facts.root_agents));
   findings.push_back(hidden(facts));

@@ -27,7 +27,7 @@ constexpr double kHeadTile = 128;
 struct Line {
   double at_zero = 0;
   double slope = 0;
-  double mean = 0;  ///< of all y
+  double mean = 0;  ///< mean of all y
 };
 
 struct Point {
@@ -307,7 +307,7 @@ Result<Breakdown> LocalStepModel::terms(std::uint32_t busy, const Share& share) 
 Result<LocalStep> LocalStepModel::predict(const LocalLayout& layout) const {
   if (layout.ranks == 0 || layout.ranks > ranks_max()) {
     return infeasible(
-        fmt::format("{} ranks: the calibration knows 1 to {} busy at once; measure with "
+        fmt::format("{} ranks: the calibration covers 1 to {} busy ranks; measure with "
                     "`orrery calibrate-node --ranks {}`",
                     layout.ranks, ranks_max(), std::max(1U, layout.ranks)));
   }

@@ -57,7 +57,7 @@ class MachineBuilder {
     set_device(a);
     if (machine_.peak_of(NumberFormat::kBf16) <= 0) {
       return infeasible(
-          fmt::format("{}: the catalog knows no rate for 16-bit or 32-bit matrix "
+          fmt::format("{}: the catalog has no rate for 16-bit or 32-bit matrix "
                       "products",
                       a.id));
     }
@@ -150,7 +150,7 @@ class MachineBuilder {
       tier.gpudirect = fabric->gpudirect.value_or(true);
     }
     machine_.assumptions.push_back(fmt::format(
-        "nodes of {} ({} accelerators), {} at {:.0f} Gb/s an accelerator", node_.id, per_node,
+        "nodes of {} ({} accelerators), {} at {:.0f} Gb/s per accelerator", node_.id, per_node,
         fabric != nullptr ? fabric->name : std::string("a network"), bandwidth * 8e-9));
     machine_.tiers.push_back(tier);
   }

@@ -29,8 +29,8 @@ Result<double> pue_of(const Catalog& catalog, const NodeType& node, const SiteOp
     return input_error(cooling.where, fmt::format("cooling {} has no PUE", cooling.id));
   }
   const double middle = (cooling.pue.front() + cooling.pue.back()) / 2;
-  assumptions.push_back(
-      fmt::format("PUE {:.3g}: the middle of cooling {} (none given)", middle, cooling.id));
+  assumptions.push_back(fmt::format("PUE {:.3g}: middle of the range of cooling {} (no PUE given)",
+                                    middle, cooling.id));
   return middle;
 }
 

@@ -104,7 +104,7 @@ class EconomicsBuilder {
     }
     note(result_.price.value->assumptions);
     result_.assumptions.push_back(
-        fmt::format("{} at {:.2f} $/h an accelerator, {}", machine_.accelerator->name,
+        fmt::format("{} at ${:.2f} per accelerator-hour, {}", machine_.accelerator->name,
                     (result_.price.value->hire * kHour).value(), word_of(basis)));
   }
 
@@ -120,8 +120,7 @@ class EconomicsBuilder {
     result_.reliability = known(reliability_of(**profile, {*storage, units}, parameters));
     if (!result_.reliability.value) return {};
     result_.assumptions.push_back(fmt::format(
-        "failures as {}: {:.3g} in 1000 node-days; checkpoints, which training waits for, to "
-        "{:.0f} x {}",
+        "failures as in {}: {:.3g} in 1000 node-days; blocking checkpoints to {:.0f} x {}",
         (*profile)->id, (*profile)->failures_per_1000_node_days, units, (*storage)->id));
     return {};
   }

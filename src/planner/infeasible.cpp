@@ -40,12 +40,13 @@ class Explainer {
     try_offload();
     try_growth();
     const double needed = nearest.memory.total();
-    helps_.push_back(fmt::format("{} of memory an accelerator", gibibytes(needed)));
+    helps_.push_back(fmt::format("{} of memory per accelerator", gibibytes(needed)));
     const TrainingMemory& m = nearest.memory;
     return {
         .kind = ErrorKind::kInfeasible,
         .message = fmt::format(
-            "{}: out of memory. The least hungry layout ({}) needs {} a rank (weights {}, "
+            "{}: out of memory. The layout with the lowest demand ({}) needs {} per rank (weights "
+            "{}, "
             "gradients {}, optimizer {}, activations {}, other {}), the limit is {}. What would "
             "help: {}",
             choice_.label, print_layout(nearest.plan), gibibytes(needed), gibibytes(m.weights),
@@ -63,11 +64,11 @@ class Explainer {
     const double ranks = double{1} * std::max(1, machine.node->accelerators_per_node) *
                          machine.ranks_per_accelerator;
     const double needed = nearest.memory.host * ranks;
-    helps_.push_back(fmt::format("{} of host memory a node", gibibytes(needed)));
+    helps_.push_back(fmt::format("{} of host memory per node", gibibytes(needed)));
     return {.kind = ErrorKind::kInfeasible,
             .message = fmt::format(
-                "{}: out of host memory. The layout that comes nearest ({}) offloads {} a rank, {} "
-                "a node, to the memory of its host, and {} has {}. What would help: {}",
+                "{}: out of host memory. The nearest layout ({}) offloads {} per rank, {} per "
+                "node, to host memory, and {} has {}. What would help: {}",
                 choice_.label, print_layout(nearest.plan), gibibytes(nearest.memory.host),
                 gibibytes(needed), machine.node->id,
                 gibibytes(machine.host_memory.value_or(0) * ranks), fmt::join(helps_, "; "))};
@@ -133,7 +134,7 @@ Error why_no_plan(const PlannerFacts& facts, const PlanQuestion& question, std::
   const ErrorKind kind =
       states_anything(question.space) ? ErrorKind::kInput : ErrorKind::kInfeasible;
   const std::string rule =
-      result.first_refusal ? result.first_refusal->message : "no layout is left to try";
+      result.first_refusal ? result.first_refusal->message : "no layout remains";
   return {.kind = kind,
           .message = fmt::format("{}: no layout obeys the rules: {}",
                                  question.machines[machine].label, rule)};

@@ -132,7 +132,7 @@ TEST(Planner, OutOfMemoryNamesTheLimitAndWhatWouldHelp) {
   const std::string& text = answer.error().message;
   EXPECT_NE(text.find("out of memory"), std::string::npos) << text;
   EXPECT_NE(text.find("accelerators (tp="), std::string::npos) << text;
-  EXPECT_NE(text.find("GiB of memory an accelerator"), std::string::npos) << text;
+  EXPECT_NE(text.find("GiB of memory per accelerator"), std::string::npos) << text;
 }
 
 TEST(Planner, WhatItSaysWouldHelpHelps) {
@@ -308,7 +308,7 @@ TEST(PlannerHosts, OptimizerStatesThatNoHostHoldsAreRefusedWithWhatIsNeededAndTh
   const auto small = plan(facts(), offloading(64));
   ASSERT_FALSE(small);
   EXPECT_EQ(small.error().kind, ErrorKind::kInfeasible);
-  for (const char* part : {"out of host memory", "a node", "dgx-h100 has 59.6 GiB"}) {
+  for (const char* part : {"out of host memory", "per node", "dgx-h100 has 59.6 GiB"}) {
     EXPECT_NE(small.error().message.find(part), std::string::npos) << small.error().message;
   }
   const auto large = plan(facts(), offloading(2000));

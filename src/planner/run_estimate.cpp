@@ -43,7 +43,7 @@ Status fill_layout(const TrainingRun& run, const TrainingModel& model, RunQuesti
   } else if (found.first_refusal) {
     return tl::unexpected<Error>(*found.first_refusal);
   } else {
-    return infeasible("no layout agrees with what the row states");
+    return infeasible("no layout matches the figures of the row");
   }
   return {};
 }
@@ -87,7 +87,7 @@ Result<TrainingEstimate> estimate(const TrainingRun& run, const Catalog& catalog
   if (!model) return forward_error(model);
   TrainingEstimate result{.warnings = run.warnings};
   if (!question->batch_known) {
-    result.warnings.push_back(fmt::format("the batch is not stated; {} sequences were taken",
+    result.warnings.push_back(fmt::format("the batch is not stated; {} sequences are assumed",
                                           question->job.global_batch));
   }
   if (question->layout_open) {
@@ -95,7 +95,8 @@ Result<TrainingEstimate> estimate(const TrainingRun& run, const Catalog& catalog
       Status failed = at_row(filled.error(), run);
       return forward_error(failed);
     }
-    result.warnings.push_back("the layout is not stated in full; this is the planner's best guess");
+    result.warnings.push_back(
+        "the layout is not stated completely; the planner's best layout is used");
   } else {
     close_recompute(*question, *model);
   }

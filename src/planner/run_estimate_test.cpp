@@ -88,7 +88,7 @@ TEST(RunEstimate, a_row_without_a_layout_gets_the_planners_and_says_so) {
   EXPECT_EQ(guessed->plan.ranks(), 64U);
   EXPECT_TRUE(guessed->fits);
   ASSERT_FALSE(guessed->warnings.empty());
-  EXPECT_NE(guessed->warnings.back().find("best guess"), std::string::npos);
+  EXPECT_NE(guessed->warnings.back().find("best layout"), std::string::npos);
 }
 
 TEST(RunEstimate, an_impossible_split_is_an_error_at_its_row) {

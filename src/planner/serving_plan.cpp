@@ -234,8 +234,8 @@ class ServingPlanner {
       if (!missing.empty()) note_once("left out: " + missing);
     }
     if (rack) {
-      note_once(fmt::format("{} of {} a rack, as in {}", rack->accelerators, choice.accelerator->id,
-                            rack->system));
+      note_once(fmt::format("{} of {} per rack, as in {}", rack->accelerators,
+                            choice.accelerator->id, rack->system));
     }
   }
 
@@ -249,15 +249,16 @@ class ServingPlanner {
 
   void note_question() {
     note_once(
-        "limits and latencies are means over requests that come evenly; no room is kept for "
-        "bursts or for an instance that fails");
+        "limits and latencies are means over evenly spaced requests, without reserve for bursts or "
+        "failed instances");
     const bool narrow =
         std::any_of(answer_.plans.begin(), answer_.plans.end(), [&](const ServingOffer& offer) {
           return question_.formats.empty() && !question_.model->quantized_format &&
                  offer.numbers.weights != NumberFormat::kBf16 &&
                  offer.numbers.weights != NumberFormat::kFp16;
         });
-    if (narrow) note_once("narrower weights than the published ones are taken as good enough");
+    if (narrow)
+      note_once("weights in a narrower format than published are assumed to be accurate enough");
     if (question_.engine_version.empty()) {
       note_once(fmt::format("{} of a current release", question_.engine));
     }
@@ -265,7 +266,7 @@ class ServingPlanner {
     const double tokens = question_.input + question_.output;
     if (model != nullptr && model->positions_max > 0 &&
         tokens > static_cast<double>(model->positions_max)) {
-      note_once(fmt::format("requests of {} tokens, more than the {} the model was made for",
+      note_once(fmt::format("requests of {} tokens exceed the maximum of the model, {} tokens",
                             tokens, model->positions_max));
     }
   }
@@ -339,7 +340,7 @@ class ServingPlanner {
 
   const PlannerFacts& facts_;
   const ServingQuestion& question_;
-  std::map<std::size_t, Background> backgrounds_;  // of machines with offers
+  std::map<std::size_t, Background> backgrounds_;  // backgrounds of machines with offers
   std::vector<ServingOffer> offers_;
   ServingAnswer answer_;
 };

@@ -145,7 +145,7 @@ TEST(ServingPlanner, SaysThatMemoryBindsAndWhatHelps) {
   const std::string why = refusal_of(serving_question("llama-3.1-70b", {serving_on("l4", 1)}));
   EXPECT_NE(why.find("out of memory"), std::string::npos) << why;
   EXPECT_NE(why.find("4 accelerators"), std::string::npos) << why;
-  EXPECT_NE(why.find("GiB of memory an accelerator"), std::string::npos) << why;
+  EXPECT_NE(why.find("GiB of memory per accelerator"), std::string::npos) << why;
 }
 
 TEST(ServingPlanner, AnInstanceOverSeveralNodesIsNotPlannedAndItSaysSo) {
@@ -171,7 +171,7 @@ TEST(ServingPlanner, TheChangesItNamesHelp) {
   ServingQuestion question = serving_question("llama-3.1-70b", {serving_on("h100", 8)});
   question.rate = 1000;
   const std::string rate = refusal_of(question);
-  EXPECT_NE(rate.find("--rate 1000 binds"), std::string::npos) << rate;
+  EXPECT_NE(rate.find("--rate 1000 is too high"), std::string::npos) << rate;
   const std::size_t at = rate.find("; ") + 2;
   question.machines = {serving_on("h100", std::stoull(rate.substr(at)))};
   answer_to(question);

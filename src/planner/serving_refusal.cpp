@@ -78,19 +78,19 @@ std::string ServingShortfall::memory_help() const {
   const double left = memory.available - memory.weights - memory.activations;
   const double tokens = question_.input + question_.output;
   if (left > 0 && std::floor(left / memory.sequence * tokens) >= 2) {
-    helps.push_back(fmt::format("at most {:.0f} tokens a request",
+    helps.push_back(fmt::format("at most {:.0f} tokens per request",
                                 std::floor(left / memory.sequence * tokens)));
   }
   helps.push_back(
       gibibytes(needed(memory) / memory.available * choice_.accelerator->memory.value()) +
-      " of memory an accelerator");
+      " of memory per accelerator");
   return fmt::format("{}", fmt::join(helps, "; "));
 }
 
 std::string ServingShortfall::memory_text() const {
   const ServingMemory& memory = smallest_->least.memory;
   return fmt::format(
-      "out of memory. The least hungry layout ({}) needs {} an accelerator (weights {}, "
+      "out of memory. The layout with the lowest demand ({}) needs {} per accelerator (weights {}, "
       "activations {}, cache of one sequence {}), the engine has {}. {}What would help: {}",
       where(*smallest_), gibibytes(needed(memory)), gibibytes(memory.weights),
       gibibytes(memory.activations), gibibytes(memory.sequence), gibibytes(memory.available),
@@ -113,22 +113,24 @@ std::string ServingShortfall::latency_text() const {
   const LatencyLimits& limits = question_.limits;
   if (!limits.tpot_met(token_->least)) {
     return fmt::format(
-        "--tpot {:.3g} s binds: no layout generates a token in less than {} ({}). What would "
+        "--tpot {:.3g} s is too low: no layout generates a token in less than {} ({}). What would "
         "help: --tpot {}",
         limits.tpot->value(), seconds(tpot(*token_)), where(*token_), seconds(tpot(*token_)));
   }
   const bool alone = !limits.ttft_met(first_->least);
   const ServingAttempt& closest = alone || !first_of_token_ ? *first_ : *first_of_token_;
   return fmt::format(
-      "--ttft {:.3g} s binds{}: no layout gives the first token in less than {} ({}). What would "
+      "--ttft {:.3g} s is too low{}: no layout generates the first token in less than {} ({}). "
+      "What would "
       "help: --ttft {}",
-      limits.ttft.value_or(Seconds(0)).value(), alone ? "" : " where --tpot holds",
+      limits.ttft.value_or(Seconds(0)).value(), alone ? "" : " for layouts within --tpot",
       seconds(ttft(closest)), where(closest), seconds(ttft(closest)));
 }
 
 std::string ServingShortfall::rate_text() const {
   return fmt::format(
-      "--rate {:.6g} binds: {} accelerators serve at most {:.4g} requests/s ({}). What would help: "
+      "--rate {:.6g} is too high: {} accelerators serve at most {:.4g} requests/s ({}). What would "
+      "help: "
       "--rate {:.4g}; {} accelerators ({})",
       question_.rate.value_or(0), choice_.accelerators.value_or(0), fastest_->requests_max,
       where(*fastest_), fastest_->requests_max * 0.9995,  // rounds to no more than there is

@@ -96,15 +96,14 @@ std::vector<std::string> training_lacks(const Accelerator& accelerator, const Tr
                        !accelerator.rate(NumberFormat::kBf16) &&
                        accelerator.rate(NumberFormat::kFp16);
   if (no_bf16) {
-    lacks.push_back(fmt::format(
-        "{} has no bf16: counted at its rate for fp16, which needs loss scaling", accelerator.id));
+    lacks.push_back(fmt::format("{} has no bf16: its fp16 rate is used, which needs loss scaling",
+                                accelerator.id));
   }
   const bool early = std::find(kBeforeFlash.begin(), kBeforeFlash.end(),
                                accelerator.architecture) != kBeforeFlash.end();
   if (early && job.attention == AttentionKernel::kFlash) {
     lacks.push_back(
-        fmt::format("flash attention has no kernels for {} ({}): counted as if it had, "
-                    "see --attention",
+        fmt::format("flash attention has no kernels for {} ({}) but is assumed; see --attention",
                     accelerator.id, accelerator.architecture));
   }
   return lacks;

@@ -40,7 +40,7 @@ JobPlace place_of(std::span<const PlacedGang> gangs) {
 }
 
 std::string place_text(const Topology& topology, const JobPlace& place) {
-  return fmt::format("{} x {} on {} node{} from {} on", place.devices,
+  return fmt::format("{} x {} on {} node{}, starting at {}", place.devices,
                      topology.accelerator(topology.group(place.first).type).id, place.nodes,
                      place.nodes == 1 ? "" : "s", topology.node_name(place.first));
 }

@@ -231,10 +231,9 @@ class Sizer {
     for (const DesignGroup& group : least.groups) {
       nodes.push_back(fmt::format("{} {}", group.nodes, group.candidate->node->id));
     }
-    std::string text = fmt::format(
-        "one job of each work takes {} with network and storage: {} at "
-        "the meter",
-        fmt::join(nodes, " and "), print(least.site.power_max));
+    std::string text =
+        fmt::format("one job of each work needs {} with network and storage: {} at the meter",
+                    fmt::join(nodes, " and "), print(least.site.power_max));
     if (least.site.capex) text += ", " + print(*least.site.capex);
     return text;
   }
@@ -373,7 +372,7 @@ class Designer {
       design_.others.push_back(std::move(option));
     }
     if (found) return {};
-    std::string why = "no candidate holds the work within the limits";
+    std::string why = "no candidate can do the work within the limits";
     for (const DesignOption& option : design_.others) {
       why += fmt::format("\n  {}: {}", option.label, option.why);
     }

@@ -117,7 +117,7 @@ class CandidateFinder {
       }
     }
     if (!found_.empty()) return std::move(found_);
-    return input_error(spec_.where, "candidates: all of them are excluded");
+    return input_error(spec_.where, "candidates: expected at least one, found all excluded");
   }
 
  private:

@@ -31,14 +31,14 @@ std::string head_html(const Design& design, const std::optional<Rehearsal>& play
                                       group.candidate->node->id, print_count(group.accelerators()),
                                       group.spares));
   }
-  html += fact("Power", fmt::format("{} of {} by ratings, {} in training; PUE {:.2f}",
+  html += fact("Power", fmt::format("{} of {} at rated power, {} in training; PUE {:.2f}",
                                     print(design.site.power_max), print(design.spec->site.power),
                                     print(design.site.power_typical), design.site.pue));
   html += fact("Purchase", text_of(design.site.capex));
-  html += fact("Electricity a year", text_of(design.energy_per_year));
-  html += fact("Bound by", std::string(word_of(design.chosen.limit)));
+  html += fact("Electricity per year", text_of(design.energy_per_year));
+  html += fact("Limited by", std::string(word_of(design.chosen.limit)));
   if (played) {
-    html += fact("Goodput", fmt::format("{}: {:+.2f} % from the prediction over {}",
+    html += fact("Goodput", fmt::format("{}: {:+.2f} % against the prediction over {}",
                                         confirmed(design, *played) ? "confirmed" : "not confirmed",
                                         difference(design, *played) * 100,
                                         print(Seconds(played->span.count_seconds()))));
@@ -73,7 +73,7 @@ std::string bill_html(const Design& design) {
                    {"Each", Align::kRight},
                    {"Total", Align::kRight},
                    {"Power", Align::kRight},
-                   {"Price from"}});
+                   {"Price basis"}});
   for (const BillRow& row : design.bill) {
     table.add({{row.part},
                {row.what, CellMark::kProse},
@@ -87,11 +87,11 @@ std::string bill_html(const Design& design) {
 }
 
 Figure use_figure(const Design& design, const std::optional<Rehearsal>& played) {
-  BarPlot plot{.value = {.title = "part of all accelerators' time", .unit = AxisUnit::kShare},
+  BarPlot plot{.value = {.title = "share of the accelerator time", .unit = AxisUnit::kShare},
                .parts = {{"useful"},
                          {"checkpoints"},
                          {"lost", Tone::kAlarm},
-                         {"until noticed"},
+                         {"until detected"},
                          {"restarting"},
                          {"unused", Tone::kMuted}},
                .bars = {}};
@@ -101,11 +101,11 @@ Figure use_figure(const Design& design, const std::optional<Rehearsal>& played) 
   };
   add("predicted", design.predicted);
   if (played) add("simulated", played->use);
-  return {.title = "What the accelerators do", .html = plot_html(plot)};
+  return {.title = "Use of the accelerators", .html = plot_html(plot)};
 }
 
 Figure options_figure(const Design& design) {
-  BarPlot plot{.value = {.title = "of the chosen, by the objective", .unit = AxisUnit::kShare},
+  BarPlot plot{.value = {.title = "score relative to the chosen design", .unit = AxisUnit::kShare},
                .parts = {{"score"}},
                .bars = {{design.chosen.label, {1}}}};
   for (std::size_t i = 0; i < std::min(design.others.size(), kOthersShown); ++i) {
@@ -113,7 +113,9 @@ Figure options_figure(const Design& design) {
     plot.bars.push_back({option.label, {option.score / design.chosen.score}});
   }
   return {.title = "Candidates",
-          .note = "by rates, ratings and prices alone, each at its nearer limit",
+          .note =
+              "The score uses rates, ratings and prices only, with each candidate at its tighter "
+              "limit.",
           .html = plot_html(plot)};
 }
 
@@ -122,11 +124,11 @@ Figure options_figure(const Design& design) {
 std::string design_html(const Design& design, const std::optional<Rehearsal>& played) {
   HtmlPage page{.title = design.spec->name + ": " + design.chosen.label};
   page.body_html = head_html(design, played);
-  page.body_html += "<h2>What it achieves</h2>\n" +
+  page.body_html += "<h2>Results</h2>\n" +
                     figures_html({use_figure(design, played), options_figure(design)}) +
                     "<h2>Work</h2>\n" + works_html(design) +
-                    "<h2>Bill of materials</h2>\n<p>What has no price in the catalog is counted, "
-                    "not priced.</p>\n" +
+                    "<h2>Bill of materials</h2>\n<p>Parts without a price in the catalog are "
+                    "counted but not priced.</p>\n" +
                     bill_html(design);
   std::string reasons = "<ul>\n";
   for (const DesignOption& option : design.others) {

@@ -158,7 +158,7 @@ Result<std::vector<DesignOption>> design_options(const Design& design) {
   if (pair && pair->score > single * kMixGain) options.push_back(*std::move(pair));
   if (options.empty()) {
     return infeasible(
-        fmt::format("no candidate does the work:\n  {}", fmt::join(design.refused, "\n  ")));
+        fmt::format("no candidate can do the work:\n  {}", fmt::join(design.refused, "\n  ")));
   }
   std::stable_sort(options.begin(), options.end(),
                    [](const DesignOption& a, const DesignOption& b) { return a.score > b.score; });
@@ -169,7 +169,7 @@ void explain_others(Design& design) {
   for (DesignOption& option : design.others) {
     if (!option.why.empty()) continue;
     const double of = option.score / design.chosen.score;
-    option.why = fmt::format("{:.0f} % of the {}, bound by {}", of * 100,
+    option.why = fmt::format("{:.0f} % of the {}, limited by {}", of * 100,
                              word_of(design.spec->objective), word_of(option.limit));
   }
 }

@@ -169,12 +169,12 @@ class Bill {
     } else {
       complete_ = false;
     }
-    if (!node.max_power) row.basis += "; power is the top of an assumed range";
+    if (!node.max_power) row.basis += "; power is the maximum of an assumed range";
     rows_.push_back(std::move(row));
     rows_.push_back({.part = "spares",
-                     .what = fmt::format("of these {}, kept back to replace lost ones", node.id),
+                     .what = fmt::format("spare nodes among the {} above", node.id),
                      .count = static_cast<double>(group.spares),
-                     .basis = "in the nodes above"});
+                     .basis = "included in the nodes above"});
   }
 
   void add_counted(std::string part, std::string what, double count, std::optional<Watts> power) {
@@ -182,7 +182,7 @@ class Bill {
                      .what = std::move(what),
                      .count = count,
                      .power = power,
-                     .basis = "in the allowance below"});
+                     .basis = "included in the allowance below"});
   }
 
   void add_fabric(const FabricTotal& fabric) {
@@ -197,10 +197,10 @@ class Bill {
     add("spines", fabric.spines);
     add("cores", fabric.cores);
     const std::uint64_t above = fabric.leaf_spine_cables + fabric.spine_core_cables;
-    add_counted("cables", "node to leaf, with their two ends",
-                static_cast<double>(fabric.node_cables), {});
+    add_counted("cables", "node to leaf, with both ends", static_cast<double>(fabric.node_cables),
+                {});
     if (above == 0) return;
-    add_counted("cables", "between switches, with their two ends", static_cast<double>(above), {});
+    add_counted("cables", "between switches, with both ends", static_cast<double>(above), {});
   }
 
   void add_storage() {
@@ -224,7 +224,7 @@ class Bill {
                      .what = fmt::format("{} of {}, {}", supply.name, print(supply.capacity),
                                          word_of(supply.redundancy)),
                      .count = static_cast<double>(supply.units),
-                     .basis = "no price in the catalog: the building's"});
+                     .basis = "no price in the catalog: part of the building"});
   }
 
   void add_building() {
@@ -240,23 +240,24 @@ class Bill {
       }
       const NodeGroupSpec& first = hall.pods.front().racks.front().nodes.front();
       rows_.push_back({.part = "racks",
-                       .what = fmt::format("of up to {} {}", first.count, first.type),
+                       .what = fmt::format("racks of up to {} {}", first.count, first.type),
                        .count = racks,
                        .basis = "no price in the catalog"});
       rows_.push_back({.part = "power",
                        .what = fmt::format("rows of {} racks at {}", hall.rows->racks,
                                            print(hall.rows->capacity)),
                        .count = std::ceil(racks / hall.rows->racks),
-                       .basis = "no price in the catalog: the building's"});
+                       .basis = "no price in the catalog: part of the building"});
     }
     for (const BillRow& row : rows_) heat += row.power.value_or(Watts(0));
     const RackSpec& rack = site.halls.front().pods.front().racks.front();
-    rows_.push_back(
-        {.part = "cooling",
-         .what = fmt::format("for {} of heat, {}", print(heat), rack.cooling.value_or("as usual")),
-         .count = 1,
-         .power = site_.power_max - site_.power_max / site_.pue,
-         .basis = fmt::format("PUE {:.2f}; no price in the catalog: the building's", site_.pue)});
+    rows_.push_back({.part = "cooling",
+                     .what = fmt::format("cooling for {} of heat, {}", print(heat),
+                                         rack.cooling.value_or("as usual")),
+                     .count = 1,
+                     .power = site_.power_max - site_.power_max / site_.pue,
+                     .basis = fmt::format(
+                         "PUE {:.2f}; no price in the catalog: part of the building", site_.pue)});
   }
 
   const DesignFacts& facts_;

@@ -16,9 +16,9 @@ constexpr double kYearsMax = 50;
 
 Status check_kind(const DesignSpec& spec, const SourcePosition& where) {
   if (spec.api_version == "orrery/v1" && spec.kind == "Design") return {};
-  return input_error(where, fmt::format("expected apiVersion orrery/v1 and kind Design, found "
-                                        "{} and {}",
-                                        spec.api_version, spec.kind));
+  return input_error(where,
+                     fmt::format("expected apiVersion orrery/v1 and kind Design, found {} and {}",
+                                 spec.api_version, spec.kind));
 }
 
 Status check_site(const DesignSite& site) {
@@ -46,7 +46,7 @@ Status check_work(const DesignWork& work) {
   if (!(work.share > 0) || !std::isfinite(work.share)) return refuse("share: expected more than 0");
   if (!(work.bytes_per_token >= 0)) return refuse("bytes_per_token: expected 0 or more");
   if (work.work.rate || work.work.steps) {
-    return refuse("share says how much of it there is: rate and steps have no place here");
+    return refuse("share already states the amount: expected no rate and no steps");
   }
   if (work.duration && *work.duration < Seconds(60))
     return refuse("duration: expected 1 min or more");

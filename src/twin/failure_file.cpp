@@ -30,7 +30,7 @@ constexpr double kSecondsMax = 3.2e9;  // a century
 
 Status check_kind(std::string_view what, FaultKind kind, const SourcePosition& where) {
   if (strikes_nodes(kind)) return {};
-  return input_error(where, fmt::format("{}: {} is no fault of a node", what, word_of_fault(kind)));
+  return input_error(where, fmt::format("{}: {} is not a node fault", what, word_of_fault(kind)));
 }
 
 Status check_repair(const RepairModel& repair, const SourcePosition& fallback) {

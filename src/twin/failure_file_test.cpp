@@ -28,8 +28,8 @@ TEST(FailureFile, ChangesAModelOfTheCatalog) {
       "fail_slow: {per_1000_node_days: 1, slowdown: 1.5}\n"
       "link_flaps_per_1e6_hours: 10\n"
       "silent_corruptions_per_1e6_hours: 1\n"
-      "repairs: [{fault: host, repair: {transient_share: 0.5, transient: 5 min, median: 4 h, "
-      "mean: 6 h}}]\n"
+      "repairs: [{fault: host, repair: {transient_share: 0.5, transient: 5 min, median: 4 h, mean: "
+      "6 h}}]\n"
       "detections: [{path: heartbeat, time: 5 s}]\n");
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(spec->id, "mine");
@@ -66,7 +66,7 @@ TEST(FailureFile, SaysWhereAndWhatIsWrong) {
   EXPECT_EQ(refused("relapse: {probability: 1}\n"),
             "failures.yaml:4:10: probability is 1, expected 0 to 0.95");
   EXPECT_EQ(refused("mix: [{fault: ups, share: 1}]\n"),
-            "failures.yaml:4:6: mix: ups is no fault of a node");
+            "failures.yaml:4:6: mix: ups is not a node fault");
   EXPECT_EQ(refused("mix: [{fault: host, share: 0}]\n"),
             "failures.yaml:4:6: mix: the shares sum to 0, expected more");
   EXPECT_EQ(refused("repair: {transient_share: 0, transient: 0 s, median: 2 h, mean: 1 h}\n"),

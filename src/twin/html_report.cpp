@@ -36,7 +36,7 @@ std::string head_html(const ReportData& data) {
   html += fact("Trace", data.trace);
   html += fact("Window", window_text(data));
   html += fact("Failures", data.failures.empty() ? "none injected" : data.failures);
-  html += fact("Figures", data.measured);
+  html += fact("Measured", data.measured);
   html += fact("Seed", std::to_string(data.seed));
   if (!data.command.empty()) {
     html += "<dt>Command</dt><dd><code>" + escaped_xml(data.command) + "</code></dd>\n";
@@ -83,7 +83,7 @@ std::vector<Column> outcome_columns() {
       {"99 % JCT", Better::kLess, [](const S& s) { return s.p99_jct_s; }, seconds_text},
       {"avg queueing", Better::kLess, [](const S& s) { return s.avg_queueing_s; }, seconds_text},
       {"99 % queueing", Better::kLess, [](const S& s) { return s.p99_queueing_s; }, seconds_text},
-      {"avg time to the first start", Better::kLess, [](const S& s) { return s.avg_wait_s; },
+      {"avg time to first start", Better::kLess, [](const S& s) { return s.avg_wait_s; },
        seconds_text},
       {"makespan", Better::kLess, [](const S& s) { return s.makespan_s; }, seconds_text},
       {"utilization", Better::kMore, [](const S& s) { return s.utilization; }, share_text},
@@ -103,11 +103,11 @@ std::vector<Column> run_columns() {
   return {{"jobs", Better::kNeither, count<&S::jobs>, count_text},
           {"preemptions", Better::kLess, count<&S::preemptions>, count_text},
           {"faults", Better::kNeither, count<&S::faults>, count_text},
-          {"corrupt", Better::kLess, count<&S::corrupt>, count_text},
-          {"never", Better::kLess, count<&S::never>, count_text},
-          {"oversized", Better::kNeither, count<&S::oversized>, count_text},
+          {"corrupt results", Better::kLess, count<&S::corrupt>, count_text},
+          {"can never run", Better::kLess, count<&S::never>, count_text},
+          {"too large", Better::kNeither, count<&S::oversized>, count_text},
           {"events", Better::kNeither, count<&S::events>, count_text},
-          {"computed in", Better::kNeither, [](const S& s) { return s.wall_s; }, seconds_text}};
+          {"wall time", Better::kNeither, [](const S& s) { return s.wall_s; }, seconds_text}};
 }
 
 enum class Field : std::uint8_t { kAll, kWithoutOracles };
@@ -147,7 +147,7 @@ Cell cell_of(const ReportData& data, const Column& column, const PolicyReport& p
 }
 
 std::vector<TextTable::Column> titles_of(const std::vector<Column>& columns) {
-  std::vector<TextTable::Column> titles = {{"policy"}, {"knows run times"}};
+  std::vector<TextTable::Column> titles = {{"policy"}, {"known run times"}};
   for (const Column& column : columns) titles.push_back({column.title, Align::kRight});
   return titles;
 }
@@ -155,11 +155,11 @@ std::vector<TextTable::Column> titles_of(const std::vector<Column>& columns) {
 std::string_view knowledge(Information information) {
   switch (information) {
     case Information::kOracle:
-      return "exactly (oracle)";
+      return "true (oracle)";
     case Information::kEstimate:
-      return "by estimate";
+      return "estimated (estimate)";
     case Information::kBlind:
-      return "not at all (blind)";
+      return "none (blind)";
   }
   return "";
 }
@@ -194,17 +194,17 @@ std::string comparison_html(const ReportData& data) {
     cells.push_back({policy.summary.history_hash, CellMark::kCode});
     runs.add(cells);
   }
-  std::string html = "<h2>Policies compared</h2>\n" + outcomes.html();
+  std::string html = "<h2>Comparison of policies</h2>\n" + outcomes.html();
   if (data.policies.size() > 1) {
     html +=
-        "<p class=\"note\"><span class=\"best\">Best</span> of the column; "
-        "<span class=\"kin\">best</span> of those that do not know run times exactly, where an "
-        "oracle won. JCT: job completion time, from submission to completion. "
-        "Queueing: all time in which a job wanted to run and did not, before its first start and "
-        "after each stop, but not while it was held or waited for another job.</p>\n";
+        "<p class=\"note\"><span class=\"best\">Best</span> value of the column; <span "
+        "class=\"kin\">best</span> value among policies without true run times, if an oracle has "
+        "the best value. JCT: job completion time, from submission to completion. Queueing: time "
+        "in which a job was ready to run but did not run, before its first start and after each "
+        "stop, without the time in which it was held or waited for another job.</p>\n";
   }
   html += figures_html(comparison_figures(data));
-  return html + "<h3>The runs</h3>\n" + runs.html();
+  return html + "<h3>Simulation runs</h3>\n" + runs.html();
 }
 
 }  // namespace

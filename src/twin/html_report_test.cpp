@@ -71,7 +71,7 @@ TEST(HtmlReport, LeadsFromASlowJobToHowItWent) {
 TEST(HtmlReport, DrawsWhoRanWhereAndTheCap) {
   const std::string page = html_report(made_up_report(small()));
   EXPECT_NE(page.find("data-j=\"job-0, "), page.npos);
-  EXPECT_NE(page.find("The 17 attempts with the least work are left out"), page.npos);
+  EXPECT_NE(page.find("The 17 attempts with the least work are omitted"), page.npos);
   EXPECT_NE(page.find("data-n=\"cap\""), page.npos);
   EXPECT_NE(page.find("Power by place"), page.npos);
   EXPECT_NE(page.find("Use by place"), page.npos);

@@ -22,14 +22,14 @@ std::uint32_t nodes_of(std::span<const PlacedGang> gangs) {
 }
 
 std::string_view words_of(std::size_t cause) {
-  if (cause == kBehindOthers) return "behind others";
+  if (cause == kBehindOthers) return "behind other jobs";
   switch (static_cast<RejectionKind>(cause)) {
     case RejectionKind::kBusy:
-      return "no room";
+      return "too few free devices";
     case RejectionKind::kNever:
       return "no such hardware";
     case RejectionKind::kQuota:
-      return "its tenant's quota";
+      return "quota of the tenant";
     case RejectionKind::kPower:
       return "no power left";
     case RejectionKind::kMemory:
@@ -37,11 +37,11 @@ std::string_view words_of(std::size_t cause) {
     case RejectionKind::kStack:
       return "no software stack";
     case RejectionKind::kBudget:
-      return "beyond its budget";
+      return "above the budget";
     case RejectionKind::kLater:
-      return "waits by choice";
+      return "delayed by the policy";
   }
-  return "no room";
+  return "too few free devices";
 }
 
 /// Counts a stay in the queue up to now.

@@ -19,21 +19,24 @@ Status check(const PlannedEvent& event) {
   if (said != 1) {
     return wrong("an event states one of drain, resume, power, fault, uplinks_of and tenants");
   }
-  if (event.at < Seconds(0)) return wrong("at: expected a time from the begin on, 0 s or more");
-  if (event.now && !event.drain) return wrong("now: only a drain stops what runs");
-  if (event.cap && !event.power) return wrong("cap: it needs power, the domain that is capped");
+  if (event.at < Seconds(0)) return wrong("at: expected a time since the start, 0 s or more");
+  if (event.now && !event.drain) return wrong("now: expected only with drain");
+  if (event.cap && !event.power) return wrong("cap: expected only with power, the domain to cap");
   if (event.cap && *event.cap <= Watts()) return wrong("cap: expected more than 0 W");
-  if (event.kind != FaultKind::kHost && !event.fault) return wrong("kind: it belongs to fault");
+  if (event.kind != FaultKind::kHost && !event.fault)
+    return wrong("kind: expected only with fault");
   if (event.kind == FaultKind::kFailSlow) {
-    return wrong("kind: how slow a fail-slow node is, a failure profile says (fail_slow)");
+    return wrong(
+        "kind: fail-slow needs a slowdown, which only a failure profile states (fail_slow)");
   }
   if (event.lasts && !event.fault && !event.uplinks_of) {
-    return wrong("lasts: it belongs to fault or uplinks_of");
+    return wrong("lasts: expected only with fault or uplinks_of");
   }
   if (event.lasts && *event.lasts <= Seconds(0)) return wrong("lasts: expected more than 0 s");
-  if (event.bandwidth != 0 && !event.uplinks_of) return wrong("bandwidth: it needs uplinks_of");
+  if (event.bandwidth != 0 && !event.uplinks_of)
+    return wrong("bandwidth: expected only with uplinks_of");
   if (event.bandwidth < 0 || event.bandwidth >= 1) {
-    return wrong("bandwidth: expected the part that is left, from 0 to below 1");
+    return wrong("bandwidth: expected the remaining fraction, from 0 to below 1");
   }
   return {};
 }
@@ -57,9 +60,9 @@ class Planner {
     if (event.uplinks_of) {
       const std::vector<LinkId> links = uplinks_of(context_.topology, *nodes);
       if (links.empty()) {
-        return input_error(event.where, fmt::format("uplinks_of: no links lead up from the leaf "
-                                                    "switches of {}",
-                                                    *name));
+        return input_error(
+            event.where,
+            fmt::format("uplinks_of: no links lead up from the leaf switches of {}", *name));
       }
       for (const LinkId link : links) add_fault(event, at, link);
       return {};

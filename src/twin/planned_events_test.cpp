@@ -76,14 +76,14 @@ TEST_F(PlannedEventsTest, SaysWhereItIsWrongAndWhatWasExpected) {
       {"power: attic, cap: 1 kW", "no power domain \"attic\"; there are "},
       {"drain: lab, resume: lab", "an event states one of"},
       {"now: true", "an event states one of"},
-      {"resume: lab, now: true", "now: only a drain"},
-      {"resume: lab, cap: 1 kW", "cap: it needs power"},
+      {"resume: lab, now: true", "now: expected only with drain"},
+      {"resume: lab, cap: 1 kW", "cap: expected only with power"},
       {"fault: lab, lasts: 0 s", "lasts: expected more than 0 s"},
-      {"drain: lab, lasts: 1 h", "lasts: it belongs to"},
-      {"drain: lab, kind: hbm", "kind: it belongs to fault"},
-      {"fault: lab, kind: fail-slow", "a failure profile says"},
+      {"drain: lab, lasts: 1 h", "lasts: expected only with"},
+      {"drain: lab, kind: hbm", "kind: expected only with fault"},
+      {"fault: lab, kind: fail-slow", "only a failure profile states"},
       {"uplinks_of: lab, bandwidth: 1", "from 0 to below 1"},
-      {"drain: lab, bandwidth: 0.5", "bandwidth: it needs uplinks_of"},
+      {"drain: lab, bandwidth: 0.5", "bandwidth: expected only with uplinks_of"},
       {"drain: lab, untill: 5", "untill"}};
   for (const auto& [event, text] : cases) {
     const std::string error = error_of(event);

@@ -75,8 +75,8 @@ std::vector<Line> lines_by_class(const PolicyReport& policy, Clock clock) {
 }
 
 constexpr std::string_view kFloorNote =
-    "All time in which a job wanted to run and did not, before its first start and after each "
-    "stop. Logarithmic; less than 1 s is drawn at 1 s.";
+    "Time in which a job was ready to run but did not run, before its first start and after each "
+    "stop. Logarithmic axis; less than 1 s is drawn at 1 s.";
 
 void add_distributions(std::vector<Figure>& figures, const PolicyReport& policy) {
   if (policy.classes.empty()) return;
@@ -85,7 +85,7 @@ void add_distributions(std::vector<Figure>& figures, const PolicyReport& policy)
                      .html = cdf_html(lines_by_class(policy, Clock::kQueueing), Clock::kQueueing)});
   figures.push_back(
       {.title = "Completion time by class of job",
-       .note = "From submission to completion, logarithmic.",
+       .note = "Time from submission to completion, logarithmic axis.",
        .html = cdf_html(lines_by_class(policy, Clock::kCompletion), Clock::kCompletion)});
 }
 
@@ -125,7 +125,7 @@ void add_devices(std::vector<Figure>& figures, const ReportData& data, const Pol
   if (layers.empty()) return;
   const ReportClock clock = clock_of(data);
   figures.push_back({.title = "Devices in use",
-                     .note = "By type; above them the free and the failed.",
+                     .note = "Devices in use by type, with free and failed devices on top.",
                      .html = plot_html(StackedPlot{.x = clock.axis,
                                                    .y = {.title = "devices"},
                                                    .at = clock.at(samples.at),
@@ -198,10 +198,10 @@ void add_failures(std::vector<Figure>& figures, const ReportData& data,
     groups.push_back(std::move(dots));
   }
   figures.push_back({.title = "Failures",
-                     .note = "Each dot is a failure; its height is the time until the part was "
-                             "back: detection and repair, logarithmic.",
+                     .note = "Each dot is a failure; its height is the time from failure to return "
+                             "to service, logarithmic.",
                      .html = plot_html(ScatterPlot{.x = clock.axis,
-                                                   .y = waiting_axis("time until back"),
+                                                   .y = waiting_axis("time to return to service"),
                                                    .groups = std::move(groups),
                                                    .span = clock.span})});
 }
@@ -221,7 +221,7 @@ std::string failure_table(const PolicyReport& policy) {
                    {"detection, 95th", Align::kRight},
                    {"repair, median", Align::kRight},
                    {"repair, 95th", Align::kRight},
-                   {"jobs hit", Align::kRight}});
+                   {"affected jobs", Align::kRight}});
   for (const auto& [component, failures] : by_component(policy)) {
     std::vector<Duration> detection;
     std::vector<Duration> repair;
@@ -276,18 +276,18 @@ void add_heat(std::vector<Figure>& figures, const ReportData& data, const Heat& 
 }
 
 void add_heats(std::vector<Figure>& figures, const ReportData& data, const PolicyReport& policy) {
-  add_heat(
-      figures, data,
-      {"Use by place", "Mean share of the devices that jobs hold.", "share in use", policy.in_use});
+  add_heat(figures, data,
+           {"Use by place", "Mean share of the devices that are allocated to jobs.", "share in use",
+            policy.in_use});
   add_heat(figures, data,
            {"Power by place",
-            "Planned draw as a share of the racks' limits, or of their nodes' ratings where they "
-            "have none.",
+            "Planned power as a share of the limit of each rack, or of the rated power of its "
+            "nodes if it has no limit.",
             "share of the limit", policy.power});
   add_heat(figures, data,
            {"Fragmentation",
-            "Share of the free devices that are in partly used nodes: a gang of whole nodes cannot "
-            "have them.",
+            "Share of the free devices that are in partly used nodes, which a gang of whole nodes "
+            "cannot use.",
             "stranded share", policy.fragmentation});
 }
 
@@ -297,7 +297,7 @@ void add_gantt(std::vector<Figure>& figures, const ReportData& data, const Polic
   const ReportClock clock = clock_of(data);
   GanttPlot plot{.x = clock.axis,
                  .span = clock.span,
-                 .value = "devices that jobs hold",
+                 .value = "allocated devices",
                  .rows = {},
                  .groups = chart.groups,
                  .bars = {},
@@ -319,10 +319,10 @@ void add_gantt(std::vector<Figure>& figures, const ReportData& data, const Polic
                                               chart.rows[bar.row].devices),
                          .fault = bar.fault});
   }
-  std::string note = "Each bar is the devices that one job holds at a place, coloured by " +
-                     chart.grouped_by + ".";
+  std::string note =
+      "Each bar shows the devices of one job at a place, coloured by " + chart.grouped_by + ".";
   if (chart.left_out > 0) {
-    note += fmt::format(" The {} attempts with the least work are left out.",
+    note += fmt::format(" The {} attempts with the least work are omitted.",
                         print_count(static_cast<double>(chart.left_out)));
   }
   figures.push_back({.title = "Jobs by place", .note = note, .html = plot_html(plot)});
@@ -343,13 +343,12 @@ std::string courses_html(const ReportData& data, const PolicyReport& policy) {
     for (const std::string& line : job.course) html += "<li>" + escaped_xml(line) + "</li>";
     html += "</ol>\n";
     if (!job.reason.empty()) {
-      html += "<p class=\"note\">Waited: " + escaped_xml(job.reason) + ".</p>\n";
+      html += "<p class=\"note\">Reasons for waiting: " + escaped_xml(job.reason) + ".</p>\n";
     }
   }
   if (html.empty()) return html;
-  return "<h3>How the slowest jobs went</h3>\n<p class=\"note\">With <code>--explain JOB</code> "
-         "the "
-         "command tells each refusal of a job and what would have helped.</p>\n" +
+  return "<h3>History of the slowest jobs</h3>\n<p class=\"note\"><code>orrery simulate --explain "
+         "JOB</code> prints each reason why a job waited and what would have helped.</p>\n" +
          html;
 }
 
@@ -361,7 +360,7 @@ std::string slow_jobs(const ReportData& data, const PolicyReport& policy) {
                    {"devices", Align::kRight},
                    {"queueing", Align::kRight},
                    {"completion time", Align::kRight},
-                   {"why it waited"}});
+                   {"reason for waiting"}});
   for (std::size_t i = 0; i < policy.slowest.size(); ++i) {
     const SlowJob& job = policy.slowest[i];
     table.add({{job.id, CellMark::kCode, job.course.empty() ? "" : course_id(data, policy, i)},
@@ -399,7 +398,7 @@ std::vector<Figure> comparison_figures(const ReportData& data) {
        .note = std::string(kFloorNote),
        .html = cdf_html(lines_by_policy(data, Clock::kQueueing), Clock::kQueueing)},
       {.title = "Completion time",
-       .note = "From submission to completion, logarithmic.",
+       .note = "Time from submission to completion, logarithmic axis.",
        .html = cdf_html(lines_by_policy(data, Clock::kCompletion), Clock::kCompletion)}};
   const ReportClock clock = clock_of(data);
   std::vector<Line> queues;

@@ -85,7 +85,7 @@ void fill_grid(FleetSamples& samples, const PolicyRunInputs& in) {
   }
 }
 
-/// "no room 3 h, behind others 5 min; 2 preemptions, 1 fault".
+/// "too few free devices 3 h, behind other jobs 5 min; 2 preemptions, 1 fault".
 std::string reason_of(const JobOutcome& job) {
   std::string reason = causes_text(job.watched);
   std::string stops;
@@ -108,7 +108,7 @@ std::vector<std::string> course_of(const JobOutcome& job, const AttemptLog& atte
     const auto middle = lines.begin() + static_cast<std::ptrdiff_t>(kCourseLines / 2);
     lines.erase(middle, middle + static_cast<std::ptrdiff_t>(out));
     lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(kCourseLines / 2),
-                 fmt::format("... {} lines ...", out));
+                 fmt::format("... {} lines omitted ...", out));
   }
   return lines;
 }

@@ -223,7 +223,7 @@ TEST_F(PolicyRunTest, SlowJobsTellWhatTheyQueuedFor) {
   ASSERT_TRUE(run) << run.error().text();
   ASSERT_EQ(run->report.slowest.size(), 2U);
   const std::string& reason = run->report.slowest[0].reason;
-  EXPECT_TRUE(reason.starts_with("behind others 1 h")) << reason;
+  EXPECT_TRUE(reason.starts_with("behind other jobs 1 h")) << reason;
   EXPECT_TRUE(reason.ends_with("; 1 preemption")) << reason;
 }
 

@@ -137,7 +137,7 @@ class SeriesReader {
       if (lower_case(names[i]) == lower_case(name)) return i;
     }
     return wrong(header.front().offset,
-                 fmt::format("there is no column \"{}\"{}; there are {}", printable(name, 60),
+                 fmt::format("no column \"{}\"{}; the columns are {}", printable(name, 60),
                              did_you_mean(name, names), shown(names)));
   }
 
@@ -156,9 +156,9 @@ class SeriesReader {
         if (lower_case(header[i].text) == name) return i;
       }
     }
-    return wrong(header.front().offset,
-                 "no column of times: expected one that says UTC, or timestamp, datetime, time or "
-                 "date");
+    return wrong(
+        header.front().offset,
+        "no time column: expected a column named UTC, or timestamp, datetime, time or date");
   }
 
   [[nodiscard]] Result<std::size_t> value_column(const std::vector<Cell>& header) const {
@@ -200,7 +200,7 @@ class SeriesReader {
     return wrong(
         name.offset,
         fmt::format("the unit of \"{}\" is {}; expected one of {}", printable(name.text, 60),
-                    unit.empty() ? "not said" : "\"" + printable(unit, 60) + "\"",
+                    unit.empty() ? "not stated" : "\"" + printable(unit, 60) + "\"",
                     fmt::join(known, ", ")));
   }
 
@@ -212,10 +212,9 @@ class SeriesReader {
     const Result<Instant> at = time_of(row[time_]);
     if (!at) return tl::unexpected<Error>(at.error());
     if (!series_.steps.empty() && *at <= series_.steps.back().from) {
-      return wrong(row[time_].offset,
-                   fmt::format("{} follows {}: expected a later time (a local clock turns back; "
-                               "take the column in UTC)",
-                               at->text(), series_.steps.back().from.text()));
+      return wrong(row[time_].offset, fmt::format("{} follows {}: expected a later time (a local "
+                                                  "clock turns back; take the column in UTC)",
+                                                  at->text(), series_.steps.back().from.text()));
     }
     Result<std::optional<double>> value = value_of(row[value_]);
     if (!value) return forward_error(value);
@@ -236,9 +235,10 @@ class SeriesReader {
     if (text.size() > kDate && text.find_first_of("Zz+-", kDate) == std::string::npos) text += 'Z';
     Result<Instant> at = Instant::parse(text);
     if (at) return *at;
-    return wrong(cell.offset, fmt::format("\"{}\" is no time: expected one such as 2022-01-31 "
-                                          "13:00:00+00:00",
-                                          printable(cell.text, 60)));
+    return wrong(
+        cell.offset,
+        fmt::format("\"{}\" is not a time: expected a time such as 2022-01-31 13:00:00+00:00",
+                    printable(cell.text, 60)));
   }
 
   // The value in base units; none where it is missing.
@@ -248,11 +248,11 @@ class SeriesReader {
     const char* end = cell.text.data() + cell.text.size();
     const auto [stop, failure] = std::from_chars(cell.text.data(), end, value);
     if (failure != std::errc() || stop != end || !std::isfinite(value)) {
-      return wrong(cell.offset, fmt::format("\"{}\" is no number", printable(cell.text, 60)));
+      return wrong(cell.offset, fmt::format("\"{}\" is not a number", printable(cell.text, 60)));
     }
     if (std::abs(value * factor_) > subject_.kind.plausible_max) {
       return wrong(cell.offset,
-                   fmt::format("{} is beyond belief: more than {}", value,
+                   fmt::format("{} is implausible: more than {}", value,
                                print_quantity(subject_.kind.plausible_max, subject_.kind)));
     }
     return std::optional<double>(value * factor_);
@@ -273,7 +273,7 @@ class SeriesReader {
   std::string_view text_;
   const std::string& file_;
   const Subject& subject_;
-  std::size_t offset_ = 0;  ///< of the next line
+  std::size_t offset_ = 0;  ///< offset of the next line
   std::size_t time_ = 0;    ///< columns
   std::size_t value_ = 0;
   double factor_ = 1;

@@ -73,10 +73,12 @@ TEST(SeriesCsv, SaysWhereAndWhatIsWrong) {
   EXPECT_EQ(price_refused(head + "2022-01-01 01:00:00,5\n2022-01-01 01:00:00,6\n"),
             "p.csv:3:1: 2022-01-01T01:00:00Z follows 2022-01-01T01:00:00Z: expected a later time "
             "(a local clock turns back; take the column in UTC)");
-  EXPECT_EQ(price_refused(head + "2022-01-01 01:00:00,5x\n"), "p.csv:2:21: \"5x\" is no number");
-  EXPECT_EQ(price_refused(head + "2022-01-01 01:00:00,inf\n"), "p.csv:2:21: \"inf\" is no number");
-  EXPECT_EQ(price_refused(head + "yesterday,5\n"),
-            "p.csv:2:1: \"yesterday\" is no time: expected one such as 2022-01-31 13:00:00+00:00");
+  EXPECT_EQ(price_refused(head + "2022-01-01 01:00:00,5x\n"), "p.csv:2:21: \"5x\" is not a number");
+  EXPECT_EQ(price_refused(head + "2022-01-01 01:00:00,inf\n"),
+            "p.csv:2:21: \"inf\" is not a number");
+  EXPECT_EQ(
+      price_refused(head + "yesterday,5\n"),
+      "p.csv:2:1: \"yesterday\" is not a time: expected a time such as 2022-01-31 13:00:00+00:00");
   EXPECT_EQ(price_refused(head + "2022-01-01 01:00:00\n"),
             "p.csv:2:1: expected at least 2 cells, found 1");
   EXPECT_EQ(price_refused(head), "p.csv:1:1: no row with a value of price");

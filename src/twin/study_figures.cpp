@@ -91,7 +91,7 @@ const std::vector<Taken<PolicyRun>>& simulate_list() {
        [](R r) { return r.summary.p50_jct_s; }},
       {{"p99_jct", time("99 % completion time"), Better::kLess},
        [](R r) { return r.summary.p99_jct_s; }},
-      {{"avg_wait", time("mean time to the first start"), Better::kLess},
+      {{"avg_wait", time("mean time to first start"), Better::kLess},
        [](R r) { return r.summary.avg_wait_s; }},
       {{"avg_queueing", time("mean queueing time"), Better::kLess},
        [](R r) { return r.summary.avg_queueing_s; }},
@@ -110,23 +110,24 @@ const std::vector<Taken<PolicyRun>>& simulate_list() {
        [](R r) { return static_cast<double>(r.report.summary.oversized); }},
       {{"utilization", share("devices in use"), Better::kMore},
        [](R r) { return r.summary.utilization; }},
-      {{"goodput", share("useful of the time in use"), Better::kMore},
+      {{"goodput", share("useful share of the time in use"), Better::kMore},
        [](R r) { return r.summary.goodput; }},
-      {{"work_per_hour", count("work done an accelerator-hour in use", "h"), Better::kMore},
+      {{"work_per_hour", count("work done per accelerator-hour in use", "h"), Better::kMore},
        work_per_hour},
-      {{"useful_share", share("useful of all device-time"), Better::kMore},
+      {{"useful_share", share("useful share of all device time"), Better::kMore},
        [](R r) { return ratio(useful_hours(r), all_hours(r)); }},
       {{"ettr", share("effective training time ratio"), Better::kMore}, ettr},
       {{"energy", physical("energy", "Wh"), Better::kLess},
        [](R r) { return r.summary.energy_kwh * 1000; }},
-      {{"energy_per_useful_hour", physical("energy a useful accelerator-hour", "Wh"),
+      {{"energy_per_useful_hour", physical("energy per useful accelerator-hour", "Wh"),
         Better::kLess},
        [](R r) { return ratio(r.summary.energy_kwh * 1000, useful_hours(r)); }},
       {{"cost", money("cost"), Better::kLess}, cost},
-      {{"cost_per_useful_hour", money("cost a useful accelerator-hour"), Better::kLess},
+      {{"cost_per_useful_hour", money("cost per useful accelerator-hour"), Better::kLess},
        [](R r) { return ratio(cost(r), useful_hours(r)); }},
-      {{"fleet_cost", money("cost of the fleet, idle devices too"), Better::kLess}, fleet_cost},
-      {{"fleet_cost_per_useful_hour", money("cost of the fleet a useful accelerator-hour"),
+      {{"fleet_cost", money("cost of the fleet, including idle devices"), Better::kLess},
+       fleet_cost},
+      {{"fleet_cost_per_useful_hour", money("cost of the fleet per useful accelerator-hour"),
         Better::kLess},
        [](R r) { return ratio(fleet_cost(r), useful_hours(r)); }},
       {{"fleet_energy", physical("energy of the fleet at the meter", "Wh"), Better::kLess},
@@ -193,31 +194,30 @@ double tokens_per_second(const Planned& p) {
 
 std::vector<Taken<Planned>> plan_speed_list() {
   using P = const Planned&;
-  return {
-      {{"step", time("step"), Better::kLess}, [](P p) { return p.offer.cost.seconds; }},
-      {{"step_low", time("step, 10 % quantile"), Better::kLess},
-       [](P p) { return p.offer.seconds_low; }},
-      {{"step_high", time("step, 90 % quantile"), Better::kLess},
-       [](P p) { return p.offer.seconds_high; }},
-      {{"tokens_per_s", count("throughput", "tokens/s"), Better::kMore}, tokens_per_second},
-      {{"tokens_per_s_per_accelerator", count("throughput an accelerator", "tokens/s"),
-        Better::kMore},
-       [](P p) { return ratio(tokens_per_second(p), accelerators(p)); }},
-      {{"mfu", share("MFU, of the 16-bit peak"), Better::kMore}, [](P p) { return p.offer.mfu; }},
-      {{"network_share", share("of the step, exposed communication"), Better::kLess},
-       network_share},
-      {{"memory", physical("memory of the fullest rank", "B"), Better::kLess},
-       [](P p) { return p.offer.cost.memory.total(); }},
-      {{"accelerators", count("accelerators"), Better::kNeither}, accelerators},
-      {{"power", physical("power", "W"), Better::kLess},
-       [](P p) { return or_none(p.offer.quote.power); }}};
+  return {{{"step", time("step"), Better::kLess}, [](P p) { return p.offer.cost.seconds; }},
+          {{"step_low", time("step, 10 % quantile"), Better::kLess},
+           [](P p) { return p.offer.seconds_low; }},
+          {{"step_high", time("step, 90 % quantile"), Better::kLess},
+           [](P p) { return p.offer.seconds_high; }},
+          {{"tokens_per_s", count("throughput", "tokens/s"), Better::kMore}, tokens_per_second},
+          {{"tokens_per_s_per_accelerator", count("throughput per accelerator", "tokens/s"),
+            Better::kMore},
+           [](P p) { return ratio(tokens_per_second(p), accelerators(p)); }},
+          {{"mfu", share("MFU (16-bit peak)"), Better::kMore}, [](P p) { return p.offer.mfu; }},
+          {{"network_share", share("exposed communication, share of the step"), Better::kLess},
+           network_share},
+          {{"memory", physical("memory of the fullest rank", "B"), Better::kLess},
+           [](P p) { return p.offer.cost.memory.total(); }},
+          {{"accelerators", count("accelerators"), Better::kNeither}, accelerators},
+          {{"power", physical("power", "W"), Better::kLess},
+           [](P p) { return or_none(p.offer.quote.power); }}};
 }
 
 std::vector<Taken<Planned>> plan_run_list() {
   using P = const Planned&;
-  return {{{"run_time", time("whole run"), Better::kLess},
+  return {{{"run_time", time("time of the whole run"), Better::kLess},
            [](P p) { return or_none(p.offer.quote.run_time); }},
-          {{"run_cost", money("whole run"), Better::kLess},
+          {{"run_cost", money("cost of the whole run"), Better::kLess},
            [](P p) { return or_none(p.offer.quote.run_cost); }},
           {{"run_energy", physical("energy of the whole run", "Wh"), Better::kLess},
            [](P p) {
@@ -229,23 +229,24 @@ std::vector<Taken<Planned>> plan_run_list() {
              const auto& energy = p.offer.quote.run_energy;
              return energy ? energy->carbon.value() / kGramsPerTonne : kNoFigure;
            }},
-          {{"cost_per_million_tokens", money("cost of a million tokens"), Better::kLess},
+          {{"cost_per_million_tokens", money("cost per million tokens"), Better::kLess},
            [](P p) { return or_none(p.offer.quote.run_cost) / tokens_of(p) * 1e6; }},
-          {{"joules_per_token", physical("energy a token", "J"), Better::kLess},
+          {{"joules_per_token", physical("energy per token", "J"), Better::kLess},
            [](P p) {
              const auto& energy = p.offer.quote.run_energy;
              return energy ? energy->facility.value() / tokens_of(p) : kNoFigure;
            }},
-          {{"cost_per_accelerator_hour", money("cost an accelerator-hour"), Better::kLess},
+          {{"cost_per_accelerator_hour", money("cost per accelerator-hour"), Better::kLess},
            [](P p) {
              const double hours = or_none(p.offer.quote.run_time) / 3600 * accelerators(p);
              return ratio(or_none(p.offer.quote.run_cost), hours);
            }},
-          {{"effective", share("time in which training advances for good"), Better::kMore},
+          {{"effective", share("share of time in which training makes lasting progress"),
+            Better::kMore},
            [](P p) { return part_of_goodput(p, &Goodput::effective); }},
-          {{"checkpoint_share", share("time for writing checkpoints"), Better::kLess},
+          {{"checkpoint_share", share("share of time for checkpoints"), Better::kLess},
            [](P p) { return part_of_goodput(p, &Goodput::checkpoints); }},
-          {{"lost_share", share("time of work done again"), Better::kLess},
+          {{"lost_share", share("share of time for repeated work"), Better::kLess},
            [](P p) { return part_of_goodput(p, &Goodput::lost_work); }},
           {{"checkpoint_interval", time("checkpoint interval"), Better::kNeither}, [](P p) {
              const auto& goodput = p.offer.quote.goodput;

@@ -62,7 +62,7 @@ class PatchWriter {
     }
     if (!patches.empty()) {
       const DocumentPatch& patch = *patches.front();
-      return input_error(patch.where, fmt::format("\"{}\" is {}: nothing of it can be set",
+      return input_error(patch.where, fmt::format("\"{}\" is {}: expected a mapping or a list",
                                                   shown_path(patch, depth), node.shown()));
     }
     put(node.kind() == NodeKind::kNull ? "null" : scalar_text(node), node.position());
@@ -130,10 +130,10 @@ class PatchWriter {
     for (const DocumentPatch* patch : patches) {
       const std::optional<std::size_t> item = item_of(patch->path[depth]);
       if (patch->path[depth] == "*" || (item && *item < items.size())) continue;
-      return input_error(patch->where,
-                         fmt::format("\"{}\" is a list of {}: expected a position from 0, or *, "
-                                     "found \"{}\"",
-                                     shown_path(*patch, depth), items.size(), patch->path[depth]));
+      return input_error(
+          patch->where,
+          fmt::format("\"{}\" is a list of {}: expected a position from 0, or *, found \"{}\"",
+                      shown_path(*patch, depth), items.size(), patch->path[depth]));
     }
     put("[", node.position());
     for (std::size_t i = 0; i < items.size(); ++i) {

@@ -21,7 +21,8 @@ namespace orrery {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kPanelsMax = 12;  ///< of one plot; a panel for each combination of other axes
+constexpr std::size_t kPanelsMax =
+    12;  ///< panels of one plot; a panel for each combination of other axes
 
 /// The figures shown, each once, in the order they were asked for.
 std::vector<std::size_t> columns_of(const StudySpec& spec) {
@@ -91,7 +92,7 @@ std::string table_html(const StudySpec& spec, const std::vector<StudyPoint>& poi
   std::vector<TextTable::Column> titles = titles_of(spec, columns);
   const bool failures =
       std::any_of(points.begin(), points.end(), [](const StudyPoint& p) { return p.failed > 0; });
-  if (failures) titles.push_back({"why not"});
+  if (failures) titles.push_back({"reason"});
   HtmlTable table(std::move(titles));
   for (const StudyPoint& point : points) {
     std::vector<Cell> cells;
@@ -136,8 +137,8 @@ std::vector<std::string> pair_cells(const StudySpec& spec, const StudyPoint& poi
 }
 
 constexpr std::string_view kPairsNote =
-    "Each row less the first of the same conditions, on equal seeds: mean and 95 % interval; * "
-    "where the interval does not hold 0.";
+    "Difference of each row from the first row of the same conditions, on equal seeds: mean and 95 "
+    "% interval; * if the interval does not contain 0.";
 
 std::string pairs_html(const StudyAnswers& answers, const std::vector<StudyPoint>& points) {
   const StudySpec& spec = answers.study.spec();
@@ -269,13 +270,13 @@ std::string panel_note(const StudySpec& spec, const StudyShow& show,
                             better == Better::kLess ? "less" : "more");
 }
 
-/// "conditions, that is of equal model and seq".
+/// "conditions, that is, with equal model and seq".
 std::string conditions_text(const StudySpec& spec) {
   std::string axes;
   for (const StudyAxis& axis : spec.axes) {
     if (is_condition(axis)) axes += (axes.empty() ? "" : " and ") + axis.axis.title;
   }
-  return escaped_xml(axes.empty() ? "conditions" : "conditions, that is of equal " + axes);
+  return escaped_xml(axes.empty() ? "conditions" : "conditions, that is, with equal " + axes);
 }
 
 std::string plots_html(const StudySpec& spec, const std::vector<StudyPoint>& points) {
@@ -321,7 +322,7 @@ std::string head_html(const StudyAnswers& answers) {
     html += fact("Axis " + axis.axis.title, labels);
   }
   if (spec.seeds > 1) {
-    html += fact("Repeats", fmt::format("{} seeds a point; mean and its 95 % interval (Student's "
+    html += fact("Repeats", fmt::format("{} seeds per point; mean and its 95 % interval (Student's "
                                         "t), drawn as a band around lines",
                                         spec.seeds));
   }
@@ -368,18 +369,19 @@ std::string study_text(const StudyAnswers& answers) {
     differences.add(pair_cells(spec, points[pair.point], pair, columns));
   }
   if (!pairs.empty()) text += fmt::format("\n{}\n\n{}", kPairsNote, differences.text());
-  return notes.empty() ? text : text + "\nwithout figures:\n" + notes;
+  return notes.empty() ? text : text + "\npoints without results:\n" + notes;
 }
 
 std::string study_html(const StudyAnswers& answers) {
   const StudySpec& spec = answers.study.spec();
   const std::vector<StudyPoint> points = study_points(spec, answers.outcomes);
   std::string body = head_html(answers);
-  body += "<h2>What the changes do</h2>\n" + plots_html(spec, points);
+  body += "<h2>Effect of the changes</h2>\n" + plots_html(spec, points);
   body += "<h2>All points</h2>\n" + table_html(spec, points);
   body +=
-      "<p class=\"note\"><span class=\"best\">Best</span> of the column among rows of the same " +
-      conditions_text(spec) + "; - is not known.</p>\n";
+      "<p class=\"note\"><span class=\"best\">Best</span> value of the column among rows of the "
+      "same " +
+      conditions_text(spec) + "; - means unknown.</p>\n";
   body += pairs_html(answers, points);
   return page_html({.title = spec.title, .body_html = std::move(body)});
 }

@@ -111,7 +111,7 @@ Result<std::vector<std::string>> path_of(const DocumentNode& option) {
 /// A unit in which all values of an axis may be, and how it is drawn.
 struct ValueUnit {
   const QuantityKind* kind;  ///< null: bare numbers
-  double factor;             ///< of what is drawn over base units
+  double factor;             ///< ratio of the drawn unit to the base unit
   AxisUnit unit;
   std::string_view symbol;
 };
@@ -177,7 +177,7 @@ class AxisReader {
     if (out.label.empty()) return input_error(node.position(), "missing key \"label\"");
     for (const StudyValue& other : std::span(axis_.values).first(axis_.values.size() - 1)) {
       if (other.label != out.label) continue;
-      return input_error(node.position(), fmt::format("a second value \"{}\"", out.label));
+      return input_error(node.position(), fmt::format("duplicate value \"{}\"", out.label));
     }
     if (value) return add_patch(*option_, *value, out);
     if (set->kind() != NodeKind::kMapping) return unexpected_node(*set, "a mapping");
@@ -277,10 +277,9 @@ Status add_show(StudySpec& spec, const ShowEntry& entry) {
     const bool numeric = spec.axes[*show.x].numeric;
     show.kind = entry.kind.value_or(numeric ? StudyPlotKind::kLines : StudyPlotKind::kBars);
     if (show.kind == StudyPlotKind::kLines && !numeric) {
-      return input_error(entry.where,
-                         fmt::format("axis \"{}\" has no numbers to draw lines over: give each "
-                                     "value an at, or say kind: bars",
-                                     spec.axes[*show.x].name));
+      return input_error(entry.where, fmt::format("axis \"{}\" has no numbers to draw lines over: "
+                                                  "give each value an at, or say kind: bars",
+                                                  spec.axes[*show.x].name));
     }
   }
   spec.show.push_back(show);
@@ -295,7 +294,7 @@ Status read_axes(const DocumentNode& list, StudySpec& spec) {
     if (!axis) return forward_error(axis);
     for (const StudyAxis& other : spec.axes) {
       if (other.name != axis->name) continue;
-      return input_error(node.position(), fmt::format("a second axis \"{}\"", other.name));
+      return input_error(node.position(), fmt::format("duplicate axis \"{}\"", other.name));
     }
     cells *= static_cast<double>(axis->values.size());
     if (cells > static_cast<double>(kStudyCellsMax)) {
@@ -317,7 +316,7 @@ Status check_head(const StudyHead& head, const DocumentNode& root) {
     return input_error(where, fmt::format("expected 1 to {} seeds", kStudySeedsMax));
   }
   if (head.spec.seeds > 1 && head.spec.run == StudyRun::kPlan) {
-    return input_error(where, "nothing of a plan is random: leave out the seeds");
+    return input_error(where, "plans have no random part: expected no seeds");
   }
   return {};
 }
@@ -410,7 +409,7 @@ Status Study::move_inline(std::string_view option, std::vector<DocumentPatch>& p
   }
   if (!node && !inside.empty()) {
     return input_error(inside.front().where,
-                       fmt::format("\"{}\" is not given: nothing of it can be set", option));
+                       fmt::format("\"{}\" is not given: expected it in the base options", option));
   }
   if (!node || (node->kind() != NodeKind::kMapping && inside.empty())) return {};
   const SourcePosition where = node->position();

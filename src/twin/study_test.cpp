@@ -131,8 +131,8 @@ TEST(Study, PathsReachIntoListsAndAddWhatIsMissing) {
        {std::pair{"failures.repairs.2.fault",
                   "\"failures.repairs\" is a list of 2: expected a position from 0, or *, found "
                   "\"2\""},
-        std::pair{"failures.name.x", "\"failures.name\" is \"f\": nothing of it can be set"},
-        std::pair{"fleet.sites", "\"fleet\" is not given: nothing of it can be set"}}) {
+        std::pair{"failures.name.x", "\"failures.name\" is \"f\": expected a mapping or a list"},
+        std::pair{"fleet.sites", "\"fleet\" is not given: expected it in the base options"}}) {
     const auto wrong = sound(with(spares(), "failures.failures_per_1000_node_days", path));
     const Result<Study::CellFiles> refused = wrong->cell({0, 0});
     ASSERT_FALSE(refused) << path;
@@ -150,13 +150,13 @@ TEST(Study, NamesTheLineAndTheNearestNameOfWhatIsWrong) {
             "s.yaml:11:3: unknown key \"lable\", did you mean \"label\"?; known here: name, label, "
             "option, values");
   EXPECT_EQ(refusal(with(text, "values: [0, 4]", "values: [0, 0]")),
-            "s.yaml:12:15: a second value \"0\"");
+            "s.yaml:12:15: duplicate value \"0\"");
   EXPECT_EQ(refusal(with(text, "seeds: 2", "seeds: 0")), "s.yaml:16:8: expected 1 to 1000 seeds");
   EXPECT_TRUE(refusal(with(with(text, "values: [0, 4]", "values: [none, 4]"), "series: rate}",
                            "series: rate, kind: lines}"))
                   .starts_with("s.yaml:18:3: axis \"spares\" has no numbers"));
   EXPECT_EQ(refusal(with(text, "run: simulate", "run: plan")),
-            "s.yaml:16:8: nothing of a plan is random: leave out the seeds");
+            "s.yaml:16:8: plans have no random part: expected no seeds");
 }
 
 TEST(Study, ValuesOfOneUnitLieOnALine) {

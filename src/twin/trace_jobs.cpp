@@ -153,17 +153,18 @@ Result<Maker::Speeds> Maker::speeds_of(const TraceJob& job) const {
   if (steps_alone(job)) {
     return input_error(
         {"", job.line, 0},
-        fmt::format("job \"{}\" tells {} steps of \"{}\" and no run time: give "
-                    "--throughputs with a rate for {} of {}",
+        fmt::format("job \"{}\" states {} steps of \"{}\" and no run time: expected --throughputs "
+                    "with a rate for {} of {}",
                     job.name, job.steps, job.model, job.accelerators, names_of(types)));
   }
   Speeds speeds;
   if (!options_.speed && lasts(job) && types.size() > 1) {
-    return input_error({"", job.line, 0},
-                       fmt::format("job \"{}\" may run on {}, and nothing says how fast it is on "
-                                   "each: give --throughputs with its rates, --map to assume them, "
-                                   "or one type of accelerator",
-                                   job.name, names_of(types)));
+    return input_error(
+        {"", job.line, 0},
+        fmt::format(
+            "job \"{}\" may run on {}, but its rate on each is unknown: expected --throughputs "
+            "with its rates, --map to assume them, or a single type of accelerator",
+            job.name, names_of(types)));
   }
   std::vector<FleetTypeId> without;
   for (const FleetTypeId type : types) {
@@ -174,7 +175,7 @@ Result<Maker::Speeds> Maker::speeds_of(const TraceJob& job) const {
   }
   speeds.without = names_of(without);
   if (!without.empty() && speeds.types.empty()) {
-    return infeasible("never: nothing says how fast it is on " + speeds.without);
+    return infeasible("never: no rate is known for " + speeds.without);
   }
   return speeds;
 }
@@ -249,11 +250,11 @@ Result<TrueJob> Maker::truth_of(const TraceJob& job, const Speeds& speeds) const
     truth.work = job.step_time * static_cast<std::int64_t>(job.steps);
   }
   if (job.spec != nullptr && truth.work == Duration() && job.spec->kind != JobKind::kServe) {
-    return input_error({"", job.line, 0},
-                       fmt::format("job \"{}\" tells neither how long it runs nor how much it "
-                                   "trains: give `run` beside `spec`, or steps or tokens in its "
-                                   "work",
-                                   job.name));
+    return input_error(
+        {"", job.line, 0},
+        fmt::format("job \"{}\" states neither a run time nor an amount of training: expected "
+                    "`run` next to `spec`, or steps or tokens in its work",
+                    job.name));
   }
   if (truth.work > Duration() || job.steps == 0) {
     truth.fails = job.status == TraceStatus::kFailed && options_.rules.costs;
@@ -407,8 +408,8 @@ Result<TraceJobs> trace_jobs(const Trace& trace, const ResolveContext& context, 
   });
   if (timeless && !made.jobs.empty()) {
     return input_error({},
-                       "no job of the trace tells how long it runs, as a time above 0 s, or how "
-                       "many steps it trains, so that none can be played");
+                       "no job of the trace states a run time above 0 s or a number of steps, so "
+                       "that no job can be simulated");
   }
   std::stable_sort(made.jobs.begin(), made.jobs.end(),
                    [](const PlayedJob& a, const PlayedJob& b) { return a.submit < b.submit; });

@@ -74,9 +74,9 @@ Figure waterfall(const PolicyReport& policy) {
     plot.losses.push_back({cause.name, cause.hours});
     shown += cause.hours;
   }
-  if (all - shown > all * 1e-6) plot.losses.push_back({"everything else", all - shown});
+  if (all - shown > all * 1e-6) plot.losses.push_back({"other losses", all - shown});
   return {.title = "Goodput: where the device-hours went",
-          .note = "From all there were down to those that advanced a job for good.",
+          .note = "All device-hours, less each loss, down to the hours of lasting progress.",
           .html = plot_html(plot)};
 }
 
@@ -98,7 +98,7 @@ Figure idle_by_type(const ReportData& data, const PolicyReport& policy) {
     bar.parts.push_back(std::max(idle, 0.0));
     plot.bars.push_back(std::move(bar));
   }
-  return {.title = "Idle devices: why",
+  return {.title = "Idle devices by cause",
           .note = "Device-hours in which a healthy device had no job, by type and cause.",
           .html = plot_html(plot)};
 }
@@ -116,7 +116,7 @@ Figure use_by_policy(const ReportData& data) {
       {{"useful", Tone::kSeries, DeviceUse::kUseful, DeviceUse::kUseful},
        {"lost work", Tone::kAlarm, DeviceUse::kLost, DeviceUse::kLost},
        {"saving and starting", Tone::kSeries, DeviceUse::kSaving, DeviceUse::kStarting},
-       {"standing", Tone::kSeries, DeviceUse::kUndetected, DeviceUse::kExclusive},
+       {"blocked", Tone::kSeries, DeviceUse::kUndetected, DeviceUse::kExclusive},
        {"idle", Tone::kMuted, DeviceUse::kNoDemand, DeviceUse::kSpare},
        {"draining, down, repair", Tone::kSeries, DeviceUse::kDraining, DeviceUse::kRepair}}};
   BarPlot plot{.value = hours_axis()};
@@ -132,7 +132,7 @@ Figure use_by_policy(const ReportData& data) {
     plot.bars.push_back(std::move(bar));
   }
   return {.title = "Device-hours",
-          .note = "What the devices did over the whole run.",
+          .note = "Use of the devices over the whole run.",
           .html = plot_html(plot)};
 }
 
@@ -160,12 +160,13 @@ void add_tenants(std::vector<Figure>& figures, const PolicyReport& policy) {
                          .parts = {within, tenant.used_hours - within},
                          .mark = tenant.guaranteed_hours});
   }
-  figures.push_back({.title = "Tenants",
-                     .note = tenants.size() < policy.tenants.size()
-                                 ? fmt::format("The {} largest of {}: use against guarantee.",
-                                               tenants.size(), policy.tenants.size())
-                                 : "Use against guarantee over the window.",
-                     .html = plot_html(plot)});
+  figures.push_back(
+      {.title = "Tenants",
+       .note = tenants.size() < policy.tenants.size()
+                   ? fmt::format("Use against guarantee of the {} largest of {} tenants.",
+                                 tenants.size(), policy.tenants.size())
+                   : "Use against guarantee over the window.",
+       .html = plot_html(plot)});
 }
 
 namespace {
@@ -202,14 +203,15 @@ std::string groups_html(const PolicyReport& policy) {
       cells.push_back({fmt::format("{:.1f} %", tenant.dominant_share * 100)});
       table.add(cells);
     }
-    html += "<h3>Tenants</h3>\n" + table.html() +
-            fmt::format(
-                "<p class=\"note\">Finish-time fairness: completion time over that with "
-                "the tenant's share of the accelerators alone (Themis, NSDI 2020); Jain's "
-                "index of the tenants' is {:.3f}. Stretch: completion over run time, runs "
-                "under 10 s as 10 s. Dominant share: of the type of which the tenant had "
-                "the largest part.</p>\n",
-                fairness.jain);
+    html +=
+        "<h3>Tenants</h3>\n" + table.html() +
+        fmt::format(
+            "<p class=\"note\">Finish-time fairness: completion time over the completion time with "
+            "only the tenant's share of the accelerators (Themis, NSDI 2020); Jain's index over "
+            "the tenants is {:.3f}. Stretch: completion over run time, runs under 10 s as 10 s. "
+            "Dominant share: share of the accelerator type of which the tenant used the largest "
+            "part.</p>\n",
+            fairness.jain);
   }
   if (fairness.kinds.size() > 1) {
     HtmlTable table(group_columns("kind"));
@@ -222,7 +224,7 @@ std::string groups_html(const PolicyReport& policy) {
 std::string use_table(const ReportData& data, const PolicyReport& policy) {
   const std::size_t types = std::min(policy.use.size(), data.types.size());
   if (types == 0) return {};
-  std::vector<TextTable::Column> columns = {{"what the devices did"}};
+  std::vector<TextTable::Column> columns = {{"use of the devices"}};
   for (std::size_t type = 0; type < types; ++type) {
     columns.push_back({data.types[type], Align::kRight});
   }

@@ -30,7 +30,7 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
       if (clock->job == job_) tell_clock(at, state);
     } else if (const auto* resized = std::get_if<JobResized>(&event)) {
       if (resized->job == job_)
-        tell(at, "goes on with " + place_text(topology, place_of(resized->gangs)));
+        tell(at, "continues on " + place_text(topology, place_of(resized->gangs)));
     } else if (const auto* stopping = std::get_if<JobStopping>(&event)) {
       if (stopping->job != job_) continue;
       std::string why(word_of(stopping->reason));
@@ -41,7 +41,7 @@ void WaitStory::look(Instant at, const Simulation& simulation, std::span<const E
       tell(at, "stops: " + why);
     } else if (const auto* again = std::get_if<JobRequeued>(&event)) {
       if (again->job != job_) continue;
-      tell(at, fmt::format("waits again, {:.1f} % done, {} of work lost",
+      tell(at, fmt::format("queued again: {:.1f} % done, {} of work lost",
                            again->progress.done * 100, again->progress.lost.text()));
     } else if (const auto* end = std::get_if<JobEnded>(&event)) {
       if (end->job == job_) tell(at, std::string(word_of(end->phase)));
@@ -66,12 +66,12 @@ void WaitStory::tell_refusal(Instant at, const Simulation& simulation) {
   if (!state.has(job_) || state.job(job_).phase != JobPhase::kQueued) return;
   // A pass of this very instant may still start it.
   if (last_.empty() && state.job(job_).since == at) return;
-  std::string why = "behind others in the queue";
+  std::string why = "behind other jobs in the queue";
   for (const StillWaits& waits : simulation.core().still_waiting()) {
     if (waits.job != job_) continue;
     why = std::string(name_of(waits.refusal.kind));
     if (waits.refusal.missing > 0) {
-      why += fmt::format(", {} accelerators short in the {}", waits.refusal.missing,
+      why += fmt::format(", {} accelerators missing in the {}", waits.refusal.missing,
                          word_of(waits.refusal.level));
     }
   }

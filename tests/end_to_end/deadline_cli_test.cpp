@@ -113,7 +113,7 @@ TEST_F(DeadlineCli, ADryRunNeedsNoCluster) {
   const CliRun run = live("submit --dry-run --by 2100-11-27T18:00:00+02:00 -- true");
   EXPECT_EQ(run.code, 0);
   EXPECT_NE(run.out.find("2100-11-27T16:00:00Z"), std::string::npos) << run.out;
-  EXPECT_NE(run.err.find("no cluster was asked whether deadline and budget can be kept"),
+  EXPECT_NE(run.err.find("deadline and budget were not checked, no cluster was found"),
             std::string::npos)
       << run.err;
 }

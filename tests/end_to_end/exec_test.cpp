@@ -404,7 +404,7 @@ TEST_F(ExecTest, ATerminalIsRawHasTheSizeOfTheUsersAndIsGivenBack) {
   EXPECT_TRUE(killed.echoes());
   const CliRun none = live("exec " + id + " -t -- true");
   EXPECT_EQ(none.code, 2);
-  EXPECT_TRUE(holds(none.err, "no terminal")) << none.err;
+  EXPECT_TRUE(holds(none.err, "not a terminal")) << none.err;
 }
 
 TEST_F(ExecTest, AShellHoldsItsDevicesForAsLongAsItLasts) {
@@ -441,7 +441,7 @@ TEST_F(ExecTest, AttachShowsWhatRanksWriteAndEndsNothing) {
   const std::string id = running("echo begun");
   AtTerminal user(program() + " --dir " + path("c") + " attach " + id);
   const std::string shown = user.await("begun");
-  EXPECT_TRUE(holds(shown, "ranks read no input: `orrery exec " + id + "`")) << shown;
+  EXPECT_TRUE(holds(shown, "ranks read no input; `orrery exec " + id + "`")) << shown;
   user.type("\x03");
   (void)user.end();
   EXPECT_EQ(phase(id), "running");

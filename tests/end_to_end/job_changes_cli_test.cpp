@@ -45,7 +45,7 @@ TEST_F(JobChangesCli, JobsAreHeldReleasedRequeuedAndChanged) {
   EXPECT_EQ(phase(held), "held");
   const CliRun waits = live("release " + next);
   EXPECT_EQ(waits.code, 1);
-  EXPECT_NE(waits.err.find("nobody holds job " + next + ": waits for job " + held),
+  EXPECT_NE(waits.err.find("job " + next + " is not held: waits for job " + held),
             std::string::npos)
       << waits.err;
   EXPECT_EQ(live("release --dry-run " + next).code, 1) << "nor would it be";

@@ -128,26 +128,28 @@ TEST_F(LiveCli, AScriptForSbatchIsASpecAndWhatItDoesNotKnowIsAnErrorUnlessItIsLe
   const std::pair<std::string, std::string> own{"A", "1"};
   EXPECT_EQ(std::ranges::count(job.launch->environment, own), 1);
   const CliRun sized = orrery("submit --dry-run -n 4 " + script);
-  EXPECT_NE(sized.err.find("--accelerators: not beside a file"), std::string::npos) << sized.err;
+  EXPECT_NE(sized.err.find("--accelerators: expected no such option with a file"),
+            std::string::npos)
+      << sized.err;
 }
 
 TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
   const std::pair<const char*, const char*> cases[] = {
       {"submit", "nothing to submit"},
-      {"submit --", "nothing behind --"},
+      {"submit --", "nothing after --"},
       {"submit job.yaml -- true", "expected one of them"},
       {"submit --env A --dry-run -- true", "expected NAME=VALUE"},
       {"submit --per nodes --dry-run -- true", "did you mean \"node\"?"},
       {"submit --time-limit 5 bananas --dry-run -- true", "orrery: "},
       {"submit --time-limit 5 --dry-run -- true", "--time-limit: \"5\" has no unit"},
-      {"status", "no verb \"status\"; what it does elsewhere is `orrery top`"},
+      {"status", "no verb \"status\"; the corresponding verb is `orrery top`"},
       {"--retry 3 jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
       {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},
-      {"jobs -- true", "only `orrery submit`, `exec` and `shell` take a command"},
-      {"exec x -- true", "job \"x\": expected its number"},
-      {"exec 1 --", "nothing behind --"},
-      {"job seven", "expected its number"},
+      {"jobs -- true", "only `orrery submit`, `orrery exec` and `orrery shell` take a command"},
+      {"exec x -- true", "job \"x\": expected the number of a job"},
+      {"exec 1 --", "nothing after --"},
+      {"job seven", "expected the number of a job"},
       {"down --dir nowhere", "no cluster at nowhere"},
       {"jobs --dir nowhere", "no cluster at nowhere"},
       {"up --nodes 0 --dir nowhere", "expected 1 to"}};
@@ -324,9 +326,9 @@ TEST_F(LiveCli, TheDoctorNamesTheNodesThatDifferFromTheRest) {
   const CliRun alike = live("doctor --fleet");
   EXPECT_EQ(alike.code, 0) << alike.err;
   EXPECT_EQ(alike.out,
-            "ok  log      the controller decides\n"
+            "ok  log      the controller accepts changes\n"
             "ok  agents   3 of 3 connected\n"
-            "ok  program  0.1.0 is the controller's and that of 3 of 3 agents\n"
+            "ok  program  0.1.0 on the controller and on 3 of 3 agents\n"
             "ok  users    no node runs jobs as root\n"
             "ok  kernel   6.1 on 3 of 3\n"
             "ok  driver   NVIDIA 550.54 on 3 of 3 with h100\n");

@@ -272,7 +272,8 @@ TEST_F(LiveFaults, WithoutAControllerRanksRunOnAndTheirEndsAreKnownOnceItIsBack)
   until_beats({"lasting-0", "lasting-1"});
   const CliRun up = live("up");
   ASSERT_EQ(up.code, 0) << up.err;
-  EXPECT_NE(up.out.find("started orreryd, the rest ran already"), std::string::npos) << up.out;
+  EXPECT_NE(up.out.find("started orreryd; the rest was already running"), std::string::npos)
+      << up.out;
   expect_finished(good, 1);
   expect_failed(bad, "exit status 7 of rank 0");
   EXPECT_EQ(live("logs " + bad).out, "last words\n");

@@ -301,7 +301,7 @@ tenants: [{name: default, limits: 1}]
     EXPECT_NE(run.err.find(words), std::string::npos) << run.err;
   };
   refused("--tenants " + wrong, "wrong.yaml:4:27: unknown key \"limits\"");
-  refused("--add node-0", "\"node-0\" is there: it is ready");
+  refused("--add node-0", "\"node-0\" is not away: it is ready");
   refused("--cap 'site=3 kW'", "no site cap, feed, UPS, row, rack or cooling loop \"site\"");
 }
 
@@ -316,7 +316,7 @@ TEST_F(LocalClusterTest, AJobGoesOnWhileTheControllerAndAnAgentAreKilledAndStart
   kill_dead("c/nodes/node-0/agent.pid");
   const CliRun up = live("up");
   ASSERT_EQ(up.code, 0) << up.err;
-  EXPECT_NE(up.out.find("started orreryd, node-0, the rest ran already"), std::string::npos)
+  EXPECT_NE(up.out.find("started orreryd, node-0; the rest was already running"), std::string::npos)
       << up.out;
   (void)write("go", "");
   const CliRun waited = live("wait " + id);

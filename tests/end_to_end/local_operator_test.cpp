@@ -86,13 +86,13 @@ launch: {command: ["true"]}
   while (own("explain 1").out.find("kW") == std::string::npos) {
   }
   const CliRun low = cap("6 kW");
-  EXPECT_NE(low.out.find("work is slowed or stopped"), std::string::npos) << low.out << low.err;
+  EXPECT_NE(low.out.find("jobs are slowed or stopped"), std::string::npos) << low.out << low.err;
   EXPECT_EQ(low.err, "") << "its nodes draw less without work";
   while (site()["planned_w"] > 6'000) {
   }
   const CliRun never = cap("2 kW");
   EXPECT_EQ(never.code, 0) << never.err;
-  EXPECT_NE(never.err.find("can never hold 2.0 kW: its nodes draw"), std::string::npos)
+  EXPECT_NE(never.err.find("cannot stay below 2.0 kW: its idle nodes draw"), std::string::npos)
       << never.err;
   EXPECT_EQ(cap("none").code, 0);
   EXPECT_TRUE(site()["cap_w"].is_null());
@@ -190,7 +190,7 @@ TEST_F(LocalClusterTest, UpAfterAFailedStartPrintsTheLineThatMattersFirst) {
   (void)write("c/controller.yaml", "apiVersion: orrery/v1\nkind: Controller\nretian: 3 h\n");
   const CliRun up = live("up");
   EXPECT_EQ(up.code, 1) << up.out;
-  EXPECT_TRUE(up.err.starts_with("orrery: orreryd ended while it started: orreryd: ")) << up.err;
+  EXPECT_TRUE(up.err.starts_with("orrery: orreryd exited during startup: orreryd: ")) << up.err;
   const std::string first = up.err.substr(0, up.err.find('\n'));
   EXPECT_NE(first.find("controller.yaml:3:1: unknown key \"retian\", did you mean \"retain\"?"),
             std::string::npos)

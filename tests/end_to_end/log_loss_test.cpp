@@ -114,7 +114,7 @@ TEST_F(LogLossTest, FlippedBytesOfTheLogAreRefusedAndWhatIsGoodGoesOn) {
   expect_done("store verify " + path("salvaged"));
   const CliRun restored = live("store restore " + path("salvaged"));
   EXPECT_EQ(restored.code, 0) << restored.err;
-  expect_in(restored.out, "kept aside: " + path("c/store.before-restore"));
+  expect_in(restored.out, "previous store kept as: " + path("c/store.before-restore"));
   expect_in(refusal("store verify " + path("c/store.before-restore")), "byte ");
   expect_done("up");
   EXPECT_EQ(submitted("-- true"), newest + 1) << "no number is given out twice";

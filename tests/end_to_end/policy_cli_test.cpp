@@ -39,7 +39,7 @@ TEST_F(PolicyCli, PoliciesOfOneFileNameLoseNothing) {
   EXPECT_NE(slurp(path("results/jobs-" + usual + ".csv")),
             slurp(path("results/jobs-" + usual + "-2.csv")));
   const std::string notes = nlohmann::json::parse(run.out)["notes"].dump();
-  EXPECT_NE(notes.find("d.f.yaml are called " + usual + "-2: " + usual), notes.npos) << notes;
+  EXPECT_NE(notes.find("d.f.yaml are named " + usual + "-2: " + usual), notes.npos) << notes;
 }
 
 // An error in an option names the key, an error in a file its line.

@@ -177,14 +177,14 @@ TEST_F(SimulateCli, CarbonIsThatOfTheHourAtWhichATraceWithDatesRuns) {
   static_cast<void>(trace("2019-03-05 01:00:00", 3600));
   const Carbon night = with_carbon(kMornings);
   EXPECT_NEAR(night.grams, with_carbon(kAlways).grams, 1e-6);
-  EXPECT_NE(night.notes.find("does not have 2019-03-05"), std::string::npos) << night.notes;
+  EXPECT_NE(night.notes.find("does not cover 2019-03-05"), std::string::npos) << night.notes;
 }
 
 TEST_F(SimulateCli, CarbonOfATraceWithoutDatesBeginsAtTheFirstRowAndTheOutputSaysSo) {
   static_cast<void>(trace("43200", 3600));
   const Carbon run = with_carbon(kMornings);
   EXPECT_NEAR(run.grams, with_carbon(kAlways).grams, 1e-6);
-  EXPECT_NE(run.notes.find("from its first row, 2020-06-01"), std::string::npos) << run.notes;
+  EXPECT_NE(run.notes.find("starts at its first row, 2020-06-01"), std::string::npos) << run.notes;
 }
 
 TEST_F(SimulateCli, CarbonGoesOnForAsLongAsTheRunAndNoFurtherThanUntil) {
@@ -201,7 +201,7 @@ TEST_F(SimulateCli, ATraceWithoutRunTimesIsRefused) {
   const CliRun run =
       orrery("simulate --accelerators h100:8 --policy fifo --format sia --trace " + sia);
   EXPECT_EQ(run.code, 2) << run.out;
-  EXPECT_NE(run.err.find("how long it runs"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("no job of the trace states a run time"), std::string::npos) << run.err;
   static_cast<void>(trace("0", 60));
   const CliRun timed = orrery(
       "simulate --accelerators h100:8 --policy fifo --format philly --trace " + path("one.csv"));
@@ -213,7 +213,7 @@ TEST_F(SimulateCli, OrdersByWhenJobsWillBeDoneAreRefusedWithoutRunTimes) {
     const CliRun run =
         orrery(fmt::format("{}--policy fifo,{} --information blind", kSmall, policy));
     EXPECT_EQ(run.code, 2);
-    const std::string why = fmt::format("{} orders jobs by when they will be done", policy);
+    const std::string why = fmt::format("{} orders jobs by their end times", policy);
     EXPECT_NE(run.err.find(why), std::string::npos) << run.err;
     EXPECT_EQ(orrery(fmt::format("{}--policy {} --information estimate", kSmall, policy)).code, 0);
   }
@@ -226,7 +226,8 @@ TEST_F(SimulateCli, JobsAreNotedWhoseTimesRunBackwards) {
   const CliRun run =
       orrery("simulate --accelerators h100:8 --policy fifo --format philly --trace " + rows);
   EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_NE(run.out.find("line 3 submits a job before the line above it"), std::string::npos)
+  EXPECT_NE(run.out.find("line 3 has an earlier submit time than the line before it"),
+            std::string::npos)
       << run.out;
 }
 
@@ -288,7 +289,8 @@ TEST_F(SimulateCli, MeasuredRatesHoldForTheirTypesInWhateverOrderTheFleetNamesTh
     ASSERT_EQ(run.code, 0) << run.err;
     const auto answer = nlohmann::json::parse(run.out);
     EXPECT_NEAR(answer["policies"][0]["avg_jct_s"].get<double>(), 6'300, 30) << fleet;
-    EXPECT_NE(answer["notes"].dump().find("2 jobs do not run on every type"), std::string::npos);
+    EXPECT_NE(answer["notes"].dump().find("which run only on the types with a rate: 2;"),
+              std::string::npos);
   }
 }
 
@@ -296,7 +298,7 @@ TEST_F(SimulateCli, UnlikeTypesWithoutRatesAreRefused) {
   const std::string asked = "simulate --accelerators h100:8,k80:8 --generate philly --jobs 5 ";
   const CliRun run = orrery(asked);
   EXPECT_EQ(run.code, 2);
-  EXPECT_NE(run.err.find("nothing says how fast it is on each"), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("its rate on each is unknown"), std::string::npos) << run.err;
   EXPECT_EQ(orrery(asked + "--map").code, 0);
 }
 
@@ -388,11 +390,11 @@ TEST_F(SimulateCli, RowsThatWereLeftOutAreCountedEvenIfThereAreNone) {
   static_cast<void>(trace("0", 60));
   const std::string asked = "simulate --accelerators h100:8 --policy fifo --skip-bad --trace ";
   const CliRun sound = orrery(asked + path("one.csv") + ":philly");
-  EXPECT_NE(sound.out.find("note: 0 rows of the trace were left out"), std::string::npos)
+  EXPECT_NE(sound.out.find("note: all rows of the trace could be read"), std::string::npos)
       << sound.out;
   const CliRun torn = orrery(
       asked + write("torn.csv", "timestamp,duration,num_gpus\n0,60,1\n0,sixty,1\n") + ":philly");
-  EXPECT_NE(torn.out.find("note: 1 row of the trace could not be read and was left out"),
+  EXPECT_NE(torn.out.find("note: 1 row of the trace could not be read and was skipped"),
             std::string::npos)
       << torn.out << torn.err;
 }
@@ -571,7 +573,7 @@ TEST_F(SimulateCli, ATraceOfRunTimesOfZeroIsToldSo) {
   const CliRun run = orrery("simulate --accelerators h100:8 --policy fifo --trace " +
                             trace("2026-01-01T00:00:00", 0) + " --format philly");
   EXPECT_EQ(run.code, 2);
-  EXPECT_NE(run.err.find("tells how long it runs, as a time above 0 s, or"), std::string::npos)
+  EXPECT_NE(run.err.find("states a run time above 0 s or a number of steps"), std::string::npos)
       << run.err;
 }
 

@@ -106,7 +106,7 @@ TEST(TrainingKills, WhoComputesAWrongGradientIsNamedAndLeftOut) {
     ASSERT_EQ(ranks[rank]->end(), 0) << ranks[rank]->text();
   }
   EXPECT_EQ(ranks[2]->end(), 1);
-  EXPECT_NE(ranks[2]->text().find("this machine computed in step 15"), std::string::npos)
+  EXPECT_NE(ranks[2]->text().find("the result of this machine in step 15"), std::string::npos)
       << ranks[2]->text();
   EXPECT_NE(slurp(training.path("out/events.jsonl")).find(R"("shard": 2, "ranks": [2])"),
             std::string::npos);
