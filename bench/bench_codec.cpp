@@ -7,7 +7,7 @@
 #include "base/xxh3.hpp"
 #include "bench/figure.hpp"
 #include "control/codec.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 
 namespace orrery {
 namespace {

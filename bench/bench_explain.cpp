@@ -13,7 +13,7 @@
 #include "bench/queue_generator.hpp"
 #include "control/control_facts.hpp"
 #include "fleet/accelerator_fleet.hpp"
-#include "scheduler/explain.hpp"
+#include "scheduler/explain/explain.hpp"
 #include "twin/simulation.hpp"
 #include "workload/trace_generator.hpp"
 

@@ -18,7 +18,7 @@
 #include "base/real_env.hpp"
 #include "base/terminal_text.hpp"
 #include "base/test_hooks.hpp"
-#include "fleet/host_list.hpp"
+#include "fleet/import/host_list.hpp"
 #include "node/process_environment.hpp"
 #include "node/srun_options.hpp"
 #include "node/step_client.hpp"

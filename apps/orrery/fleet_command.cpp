@@ -10,10 +10,10 @@
 #include "apps/orrery/output_file.hpp"
 #include "fleet/builder.hpp"
 #include "fleet/generate.hpp"
-#include "fleet/kubernetes_import.hpp"
-#include "fleet/slurm_import.hpp"
+#include "fleet/import/kubernetes_import.hpp"
+#include "fleet/import/slurm_import.hpp"
 #include "fleet/summary.hpp"
-#include "fleet/svg.hpp"
+#include "fleet/svg/svg.hpp"
 
 namespace orrery {
 namespace {

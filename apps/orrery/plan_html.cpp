@@ -6,7 +6,7 @@
 
 #include "apps/orrery/plan_text.hpp"
 #include "base/quantity_text.hpp"
-#include "fleet/svg_canvas.hpp"
+#include "fleet/svg/svg_canvas.hpp"
 #include "planner/layout_text.hpp"
 
 namespace orrery {

@@ -13,7 +13,7 @@
 #include "base/quantity_text.hpp"
 #include "base/text_table.hpp"
 #include "planner/layout_text.hpp"
-#include "scheduler/explain.hpp"
+#include "scheduler/explain/explain.hpp"
 
 namespace orrery {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "api/spec_redaction.hpp"
 #include "api/visibility.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 
 namespace orrery {
 

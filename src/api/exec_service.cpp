@@ -162,7 +162,7 @@ CallStatus judge_exec(const Job& job, const v1::ExecRequest& request, const Call
 }
 
 /// Returns "ranks 0 to 7", or by gang: "ranks 0 to 3 of gang 0, ranks 0 to 3 of gang 1".
-std::string places_text(const std::vector<Controller::LogPlace>& places) {
+std::string places_text(const std::vector<RankLogs::Place>& places) {
   std::string text;
   const bool gangs = !places.empty() && places.back().gang > 0;
   for (std::size_t at = 0; at < places.size();) {
@@ -194,8 +194,8 @@ void exec(Controller& controller, const v1::ExecRequest& request,
       judged.code != CallCode::kOk) {
     return call->finish(judged);
   }
-  const std::vector<Controller::LogPlace> places = controller.rank_places(id);
-  const auto place = std::ranges::find_if(places, [&](const Controller::LogPlace& each) {
+  const std::vector<RankLogs::Place> places = controller.logs().rank_places(id);
+  const auto place = std::ranges::find_if(places, [&](const RankLogs::Place& each) {
     return each.gang == request.gang() && each.rank == request.rank();
   });
   if (place == places.end()) {

@@ -61,9 +61,9 @@ LogReading::LogReading(Controller& controller, const Env& env, v1::ReadLogReques
 // --- What is asked ------------------------------------------------------------------------------
 
 void LogReading::ask(std::uint64_t from, void (LogReading::*answered)(const Answer&)) {
-  const Controller::LogPlace& place = cursors_[at_].place;
+  const RankLogs::Place& place = cursors_[at_].place;
   const bool probes = cursors_[at_].stage == Cursor::Stage::kUnknown;
-  controller_.ask_log(
+  controller_.logs().ask(
       {{job_, attempt_}, {place.gang, place.rank, from}, probes ? since_ : std::nullopt},
       [self = shared_from_this(), answered](const Answer& answer) {
         // Posted, because an answer may come inside the question.
@@ -106,7 +106,7 @@ void LogReading::begin_attempt() {
   cursors_.clear();
   at_ = 0;
   if (attempt_ == 0) return next_attempt();
-  for (const Controller::LogPlace& place : controller_.log_places({job_, attempt_})) {
+  for (const RankLogs::Place& place : controller_.logs().places({job_, attempt_})) {
     const std::uint32_t gang = request_.has_gang() ? request_.gang() : place.gang;
     const bool first_gang = !request_.has_rank() || request_.has_gang() || place.gang == 0;
     if (gang != place.gang || !first_gang) continue;

@@ -33,12 +33,12 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
              std::shared_ptr<Call> call);
 
  private:
-  using Answer = Controller::LogAnswer;
-  using Source = Controller::LogSource;
+  using Answer = RankLogs::Answer;
+  using Source = RankLogs::Source;
 
   /// The progress of reading one rank.
   struct Cursor {
-    Controller::LogPlace place;
+    RankLogs::Place place;
     std::uint64_t from = 0;
     std::uint64_t size = 0;         ///< when the reading of the attempt began
     std::uint64_t earliest = 0;     ///< end of what was written before `since`

@@ -21,7 +21,7 @@
 #include "base/name_check.hpp"
 #include "base/nearest_name.hpp"
 #include "base/terminal_text.hpp"
-#include "scheduler/explain.hpp"
+#include "scheduler/explain/explain.hpp"
 
 namespace orrery {
 namespace {

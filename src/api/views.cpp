@@ -16,7 +16,7 @@
 #include "base/field_writer.hpp"
 #include "control/codec.hpp"
 #include "control/snapshot.hpp"
-#include "scheduler/explain.hpp"
+#include "scheduler/explain/explain.hpp"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 //
 // The project's own binary form, which control/encoder.hpp describes: the fields in order, without
 // names or types, one encoding for a value. The type of a record and its version stand beside it in
-// the frame of a journal (control/journal.hpp).
+// the frame of a journal (control/log/journal.hpp).
 //
 // Not written: the entry of PlanFound and PlanReady, which is a function of its key and of the
 // facts that a journal's head names. A digest replaces it (the number of plans and the step time of

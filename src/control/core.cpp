@@ -201,8 +201,8 @@ void Core::on(const SetPolicy& command) {
 
 void Core::on(const SetFleet& command) {
   const ControlSetup& setup = state_.setup();
-  if (!setup.fleets) return refuse("the fleet of this cluster does not change");
-  const Result<const ControlSetup*> next = setup.fleets(command.yaml);
+  if (!setup.fleets.source) return refuse("the fleet of this cluster does not change");
+  const Result<const ControlSetup*> next = setup.fleets.source(command.yaml);
   if (!next) return void(outcome_.answer.status = tl::unexpected(next.error()));
   if (const Result<State> changed = with_fleet(state_, **next); !changed) {
     return void(outcome_.answer.status = tl::unexpected(changed.error()));

@@ -120,9 +120,7 @@ class Core {
   void finish_stop(JobId id);
   void end(JobId id, JobPhase phase, const Progress& progress, Blame blame = {});
   void requeue(JobId id, const Progress& progress, Instant not_before);
-  [[nodiscard]] Instant backoff_end(const Job& job) const;
   void start(const StartJob& start, std::optional<RestartKind> in_place = std::nullopt);
-  [[nodiscard]] Duration checkpoint_interval(const Job& job, const StartJob& start) const;
   void ask_plans(const StartJob& start);
 
   // Nodes (core_nodes.cpp).

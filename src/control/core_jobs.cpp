@@ -28,6 +28,31 @@ std::vector<NodeId> nodes_of(const RunningJob& run) {
   return nodes;
 }
 
+/// Returns how long a job waits before it starts again after a fault of its program.
+Duration backoff_of(const Job& job, const ControlTiming& timing) {
+  Duration wait = timing.backoff;
+  for (std::uint32_t i = 1; i < job.usage.program_faults && wait < timing.backoff_max; ++i) {
+    wait = wait * 2;
+  }
+  return std::min(wait, timing.backoff_max);
+}
+
+/// Returns the interval between checkpoints: that of the job, or the best one at a failure rate of
+/// a node, in 1/s.
+Duration checkpoint_interval(const Job& job, const StartJob& start, double rate) {
+  const JobRequest& request = job.submission->request;
+  const Duration cost = request.checkpoint_cost;
+  const bool choose = job.submission->choose_interval && rate > 0 && cost > Duration();
+  if (!choose) return request.checkpoint_interval;
+  double nodes = 0;
+  for (const PlacedGang& gang : start.gangs) {
+    nodes += static_cast<double>(gang.allocation.ranks.size());
+  }
+  const Result<Seconds> best =
+      daly_interval(Seconds(cost.count_seconds()), Seconds(1 / (rate * std::max(nodes, 1.0))));
+  return best ? Duration::from_seconds(best->value()) : request.checkpoint_interval;
+}
+
 }  // namespace
 
 std::string_view unmet_text(JobPhase phase) {
@@ -181,7 +206,7 @@ void Core::finish_stop(JobId id) {
           submission.restart == RestartPolicy::kNever) {
         return end(id, JobPhase::kFailed, progress);
       }
-      return requeue(id, progress, backoff_end(job));
+      return requeue(id, progress, now_ + backoff_of(job, state_.setup().timing));
     case StopReason::kInfra:
     case StopReason::kNeverStarted: {
       if (submission.restart == RestartPolicy::kNever) {
@@ -200,15 +225,6 @@ void Core::finish_stop(JobId id) {
     case StopReason::kCancelled:
       return;
   }
-}
-
-Instant Core::backoff_end(const Job& job) const {
-  const ControlTiming& timing = state_.setup().timing;
-  Duration wait = timing.backoff;
-  for (std::uint32_t i = 1; i < job.usage.program_faults && wait < timing.backoff_max; ++i) {
-    wait = wait * 2;
-  }
-  return now_ + std::min(wait, timing.backoff_max);
 }
 
 void Core::requeue(JobId id, const Progress& progress, Instant not_before) {
@@ -257,21 +273,6 @@ void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) 
   }
 }
 
-Duration Core::checkpoint_interval(const Job& job, const StartJob& start) const {
-  const JobRequest& request = job.submission->request;
-  const double rate = state_.setup().failures_per_node_second;
-  const Duration cost = request.checkpoint_cost;
-  const bool choose = job.submission->choose_interval && rate > 0 && cost > Duration();
-  if (!choose) return request.checkpoint_interval;
-  double nodes = 0;
-  for (const PlacedGang& gang : start.gangs) {
-    nodes += static_cast<double>(gang.allocation.ranks.size());
-  }
-  const Result<Seconds> best =
-      daly_interval(Seconds(cost.count_seconds()), Seconds(1 / (rate * std::max(nodes, 1.0))));
-  return best ? Duration::from_seconds(best->value()) : request.checkpoint_interval;
-}
-
 // Precondition: misfit() found no objection.
 void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
   const Job& job = state_.job(start.job);
@@ -286,8 +287,8 @@ void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
   const std::uint32_t attempt = job.attempt + 1;
   places_.erase(start.job);
   emit(JobStarted{start.job, attempt, start.gangs, start.terms, start.expected,
-                  checkpoint_interval(job, start), start.delay, compile,
-                  start.price ? start.price->total() : 0});
+                  checkpoint_interval(job, start, state_.setup().failures_per_node_second),
+                  start.delay, compile, start.price ? start.price->total() : 0});
   act(StartRanks{start.job, attempt, 0, start.delay, compile, in_place});
   if (state_.policy().choice == OptionChoice::kFirst) ask_plans(start);
 }

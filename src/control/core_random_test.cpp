@@ -6,7 +6,7 @@
 #include <array>
 
 #include "base/rng.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 #include "control/scripted_cluster_test.hpp"
 #include "control/snapshot.hpp"
 

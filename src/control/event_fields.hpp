@@ -1,7 +1,7 @@
 // control/event_fields.hpp - the fields of events and inputs, in the order of their encoding.
 //
 // A new field goes to the end, and the version of each record type that holds it rises
-// (control/upcast.hpp). Internal to the codec and its tests: see control/field_walk.hpp.
+// (control/log/upcast.hpp). Internal to the codec and its tests: see control/field_walk.hpp.
 #pragma once
 
 #include "control/input.hpp"

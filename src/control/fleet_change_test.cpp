@@ -151,7 +151,7 @@ TEST(FleetChange, ATypeIsAdded) {
   cluster.wait(Duration::minutes(30));
   ASSERT_TRUE(set_fleet(cluster, {{"old", 2, "dgx-a100-80g"}, {"a"}, {"b"}}));
   Submission other = cluster.job(8);
-  other.request.roles.front().options.front().gang = cluster.gang(8, "a100-sxm-80g");
+  other.request.roles.front().options.front().gang = cluster.gang(8, "a100");
   const JobId on_old = cluster.run(other);
   cluster.wait(Duration::minutes(30));
   cluster.end(on_old);

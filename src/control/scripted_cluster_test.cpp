@@ -22,10 +22,9 @@ std::string two_types() {
       "      - {name: old, nodes: [{type: dgx-a100-80g, count: 2}]}\n");
 }
 
-std::unique_ptr<ScriptedCluster::Version> ScriptedCluster::version_of(
-    const std::string& fleet) const {
+std::unique_ptr<ScriptedCluster::Version> ScriptedCluster::version_of(Topology topology) const {
   auto version = std::make_unique<Version>();
-  version->topology = std::make_unique<const Topology>(built(fleet));
+  version->topology = std::make_unique<const Topology>(std::move(topology));
   version->tree = std::make_unique<const PlaceTree>(*version->topology);
   Result<TenantTree> tenants =
       options_.tenants.empty()
@@ -58,15 +57,16 @@ std::unique_ptr<ScriptedCluster::Version> ScriptedCluster::version_of(
 
 ScriptedCluster::ScriptedCluster(const ScriptedOptions& options)
     : options_(options),
-      first_(version_of(options.fleet)),
+      first_(version_of(built(options.fleet))),
       sharing_(options.sharing),
       setup_(first_->setup) {
-  setup_.fleets = [this](const std::string& fleet) -> Result<const ControlSetup*> {
+  setup_.fleets.source = [this](const std::string& fleet) -> Result<const ControlSetup*> {
+    Result<Topology> topology = topology_of_yaml(fleet);
+    if (!topology) return forward_error(topology);
     std::unique_ptr<Version>& known = changed_[fleet];
     if (known == nullptr) {
-      known = version_of(fleet);
-      known->setup.fleets = setup_.fleets;
-      known->setup.fleet = fleet;
+      known = version_of(*std::move(topology));
+      known->setup.fleets = {setup_.fleets.source, fleet};
     }
     return &known->setup;
   };

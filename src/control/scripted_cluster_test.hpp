@@ -17,7 +17,7 @@
 
 #include "control/core.hpp"
 #include "control/held_situation.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 
 namespace orrery {
 
@@ -102,7 +102,7 @@ class ScriptedCluster {
     std::unique_ptr<const PowerTree> power;
     ControlSetup setup;
   };
-  [[nodiscard]] std::unique_ptr<Version> version_of(const std::string& fleet) const;
+  [[nodiscard]] std::unique_ptr<Version> version_of(Topology topology) const;
   void mirror(const Event& event);
 
   ScriptedOptions options_;

@@ -59,8 +59,12 @@ struct ControlSetup {
   const TenantTree* tenants = nullptr;
   const FleetCosts* costs = nullptr;  ///< none: nothing is priced or billed
   const PowerTree* power = nullptr;   ///< none: power is not limited
-  const StepSeries<DollarsPerJoule>* electricity = nullptr;
-  const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
+  /// Values over time; none: the sites' own.
+  struct Series {
+    const StepSeries<DollarsPerJoule>* electricity = nullptr;
+    const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
+  };
+  Series series;
   PlanSource plans;
   double failures_per_node_second = 0;  ///< usual rate; for checkpoint intervals and prices
   Policy policy;
@@ -68,8 +72,12 @@ struct ControlSetup {
   /// Health of each node before its first report.
   NodeHealth nodes_begin = NodeHealth::kReady;
   Instant begin;
-  FleetSource fleets;  ///< empty: the fleet cannot change
-  std::string fleet;   ///< the text of FleetSource; empty: the fleet is that of the log's begin
+  /// Changes of the fleet while the log grows.
+  struct Fleets {
+    FleetSource source;  ///< empty: the fleet cannot change
+    std::string text;    ///< for `source`; empty: the fleet is that of the log's begin
+  };
+  Fleets fleets;
   /// Numbers given out by a lost part of the log; they are not given out again.
   std::vector<JobNumbers> lost_jobs;
 

@@ -1,4 +1,4 @@
-// control/snapshot.cpp - the fields of the state, and the parts rebuilt from them.
+// control/snapshot.cpp - the fields of the state, as they are and as a changed fleet has them.
 #include "control/snapshot.hpp"
 
 #include <fmt/format.h>
@@ -13,10 +13,7 @@
 #include "control/decoder.hpp"
 #include "control/encoder.hpp"
 #include "control/event_fields.hpp"
-#include "control/invariants.hpp"
-#include "control/settings.hpp"
-#include "control/state_ranges.hpp"
-#include "scheduler/gang_power.hpp"
+#include "control/state_codec.hpp"
 
 namespace orrery {
 
@@ -197,25 +194,11 @@ void code(Codec& codec, S& changes) {
   codec(freed, plans, limits, links);
 }
 
-namespace {
-
-/// A command that was answered; ordered by age.
-struct Remembered {
-  Instant at;
-  std::string request;
-  JobId job;
-};
-
 template <class Codec, SameStruct<Remembered> S>
 void code(Codec& codec, S& remembered) {
   auto& [at, request, job] = remembered;
   codec(at, request, job);
 }
-
-struct Limits {
-  std::optional<Watts> cap;
-  std::optional<Watts> supply;
-};
 
 template <class Codec, SameStruct<Limits> S>
 void code(Codec& codec, S& limits) {
@@ -223,84 +206,34 @@ void code(Codec& codec, S& limits) {
   codec(cap, supply);
 }
 
-/// The parts of the state that are behind an interface, in a form that can be encoded.
-struct Parts {
-  std::vector<Remembered> requests;
-  std::vector<std::pair<LinkId, LinkState>> links;  ///< all that differ from a new link
-  std::vector<Limits> limits;                       ///< by power domain
-  std::vector<double> recent;                       ///< by tenant, then type, all types last
-  std::vector<PlanKey> plans;
-};
-
 template <class Codec, SameStruct<Parts> S>
 void code(Codec& codec, S& parts) {
   auto& [requests, links, limits, recent, plans] = parts;
   codec(requests, links, limits, recent, plans);
 }
 
-}  // namespace
+template <class Codec, SameStruct<State> S>
+void StateCodec::code(Codec& codec, S& s) {
+  code(codec, s,
+       std::tie(s.nodes_, s.maintenance_, s.risk_, s.slots_, s.idle_, s.ledger_, s.claims_));
+}
 
-/// Fields with an entry for each node or type, and lists of nodes, as a changed fleet has them.
-struct OfFleet {
-  std::vector<NodeRecord> nodes;
-  std::map<std::uint32_t, Maintenance> maintenance;
-  std::vector<float> risk;
-  std::vector<Reservation> slots;
-  std::vector<DeviceUse> idle;
-  Ledger ledger;
-  std::vector<Claim> claims;
-};
-
-/// Defines the fields that are encoded, and therefore compared by the checksum.
-class StateCodec {
- public:
-  template <class Codec, SameStruct<State> S>
-  static void code(Codec& codec, S& s) {
-    code(codec, s,
-         std::tie(s.nodes_, s.maintenance_, s.risk_, s.slots_, s.idle_, s.ledger_, s.claims_));
+template <class Codec, SameStruct<State> S, class OfFleetFields>
+void StateCodec::code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
+  const auto& [nodes, maintenance, risk, slots, idle, ledger, claims] = of_fleet;
+  codec(s.now_, s.version_, s.texts_.policy, s.texts_.tenants);
+  codec(s.jobs_.slots_, s.running_.jobs_, s.after_, nodes);
+  codec(s.ghosts_, maintenance, s.usage_until_, s.compiled_, risk, slots);
+  codec(s.changes_, s.last_pass_, s.passes_, s.ended_, idle, s.total_, s.by_tenant_);
+  codec(ledger.begin_);
+  for (auto& type : ledger.cells_) {
+    for (auto& cell : type) codec(cell.count, cell.since, cell.sum);
   }
-  /// `of_fleet` holds references to the fields of OfFleet.
-  template <class Codec, SameStruct<State> S, class OfFleetFields>
-  static void code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
-    const auto& [nodes, maintenance, risk, slots, idle, ledger, claims] = of_fleet;
-    codec(s.now_, s.version_, s.policy_text_, s.tenants_text_);
-    codec(s.jobs_.slots_, s.running_.jobs_, s.after_, nodes);
-    codec(s.ghosts_, maintenance, s.usage_until_, s.compiled_, risk, slots);
-    codec(s.changes_, s.last_pass_, s.passes_, s.ended_, idle, s.total_, s.by_tenant_);
-    codec(ledger.begin_);
-    for (auto& type : ledger.cells_) {
-      for (auto& cell : type) codec(cell.count, cell.since, cell.sum);
-    }
-    if (form_of(codec) > kFormWithoutClaims) codec(claims);
-    if (form_of(codec) > kFormWithoutShares) codec(s.share_period_);
-    if (form_of(codec) > kFormOfOneFleet) codec(s.numbers_, s.fleet_since_, ledger.changed_);
-  }
-
-  /// Writes the fields and parts as those of a fleet that has changed to that of `next`.
-  static void encode_changed(const State& state, const FleetMap& map, const ControlSetup& next,
-                             Encoder& out);
-  /// Removes nodes that are not there any more from the history of jobs, and counts the numbers of
-  /// added ones.
-  static void finish_change(State& state, std::size_t added);
-  /// Numbers nodes as a fleet that never changed does.
-  static void number_nodes(State& state);
-
-  static Parts parts_of(const State& state);
-  /// Assigns a sum over all types to the one type, in a fleet that has only one.
-  static void lay_sums_at_the_type(State& state);
-  static Status make_again(State& state, const Parts& parts);
-
- private:
-  static OfFleet changed_fields(const State& state, const FleetMap& map, const ControlSetup& next);
-  static Ledger changed_ledger(const State& state, const FleetMap& map, const ControlSetup& next);
-  static Parts changed_parts(const State& state, const FleetMap& map, const ControlSetup& next);
-  static Status make_settings(State& state);
-  static Status check(const State& state, const Parts& parts);
-  static void make_queue(State& state);
-  static void make_fleet(State& state, const Parts& parts);
-  static void make_usage(State& state, const Parts& parts);
-  static Status make_plans(State& state, const Parts& parts);
-};
+  if (form_of(codec) > kFormWithoutClaims) codec(claims);
+  if (form_of(codec) > kFormWithoutShares) codec(s.share_period_);
+  if (form_of(codec) > kFormOfOneFleet)
+    codec(s.fleet_changes_.numbers, s.fleet_changes_.last, ledger.changed_);
+}
 
 Parts StateCodec::parts_of(const State& state) {
   Parts parts;
@@ -353,7 +286,7 @@ OfFleet StateCodec::changed_fields(const State& state, const FleetMap& map,
                   .idle = {},
                   .ledger = changed_ledger(state, map, next),
                   .claims = state.claims_};
-  std::uint32_t number = state.numbers_;
+  std::uint32_t number = state.fleet_changes_.numbers;
   for (const NodeId before : map.nodes_before) {
     const bool added = !before.valid();
     changed.nodes.push_back(added ? NodeRecord{.number = number++, .health = next.nodes_begin}
@@ -421,7 +354,7 @@ Parts StateCodec::changed_parts(const State& state, const FleetMap& map, const C
 }
 
 void StateCodec::finish_change(State& state, std::size_t added) {
-  state.numbers_ += static_cast<std::uint32_t>(added);
+  state.fleet_changes_.numbers += static_cast<std::uint32_t>(added);
   for (Job& job : state.jobs_) {
     for (std::vector<NodeDevices>& gang : job.placed) {
       std::erase_if(gang, [](const NodeDevices& at) { return !at.node.valid(); });
@@ -444,168 +377,6 @@ void StateCodec::lay_sums_at_the_type(State& state) {
   for (Job& job : state.jobs_) lay(job.usage);
   for (JobUsage& usage : state.by_tenant_) lay(usage);
   lay(state.total_);
-}
-
-void StateCodec::make_queue(State& state) {
-  for (Job& job : state.jobs_) {
-    if (ended(job.phase)) continue;
-    if (job.submission->request.array.valid()) {
-      State::Array& array = state.arrays_[job.submission->request.array];
-      if (job.phase == JobPhase::kHeld) {
-        array.held.insert(job.id);
-      } else {
-        ++array.active;
-      }
-    }
-    if (job.phase == JobPhase::kHeld) state.held_.insert(state.held_.end(), job.id);
-    if (job.phase != JobPhase::kQueued) continue;
-    state.waiting_.push_back(
-        {job.id, &job.submission->request, job.submitted, job.done, job.attained, job.data_at});
-  }
-  std::sort(state.waiting_.begin(), state.waiting_.end(),
-            [](const WaitingJob& a, const WaitingJob& b) {
-              return std::pair(a.submitted, a.id) < std::pair(b.submitted, b.id);
-            });
-  for (std::uint32_t i = 0; i < state.running_.size(); ++i) {
-    RunningJob& run = state.running_.edit(i);
-    Job& job = state.at(run.id);
-    job.at = i;
-    run.request = &job.submission->request;
-    run.data_at = job.data_at;
-  }
-}
-
-void StateCodec::make_fleet(State& state, const Parts& parts) {
-  state.list_closures();
-  for (const auto& [link, is] : parts.links) state.fleet_.set_link(link, is);
-  for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) {
-    const NodeId id(n);
-    if (state.nodes_[n].spare) state.spares_.insert(state.spares_.end(), id);
-    state.fleet_.set_health(id, state.shown_health(state.nodes_[n]));
-  }
-  const auto take_part = [&state](JobId job, const NodeDevices& at, const PlacedGang& gang) {
-    take(state.fleet_, {.ranks = {at}, .share = gang.allocation.share}, gang.host);
-    if (gang.allocation.share == kWholeDevice) state.set_owner(at, job);
-  };
-  for (const RunningJob& run : state.running_) {
-    for (const PlacedGang& gang : run.gangs) {
-      for (const NodeDevices& at : gang.allocation.ranks) take_part(run.id, at, gang);
-      for (const NodeDevices& at : gang.allocation.idle) take_part(run.id, at, {});
-    }
-    state.add_power(run);
-  }
-  for (const Ghost& ghost : state.ghosts_) {
-    take_part(ghost.job, ghost.at, {.allocation = {.share = ghost.share}, .host = ghost.host});
-  }
-  if (!state.caps_) return;
-  for (std::size_t d = 0; d < parts.limits.size(); ++d) {
-    state.caps_->set_cap(PowerDomainId::at(d), parts.limits[d].cap);
-    state.caps_->set_supply(PowerDomainId::at(d), parts.limits[d].supply);
-  }
-}
-
-Status StateCodec::make_settings(State& state) {
-  if (!state.policy_text_.empty()) {
-    Result<Policy> policy = policy_from(state.policy_text_);
-    if (!policy) return forward_error(policy);
-    state.policy_ = *std::move(policy);
-  }
-  if (!state.tenants_text_.empty()) {
-    Result<TenantTree> tree = tenants_from(state.tenants_text_, *state.setup().topology);
-    if (!tree) return forward_error(tree);
-    state.own_tenants_ = std::make_shared<const TenantTree>(*std::move(tree));
-    state.tenants_ = state.own_tenants_.get();
-  }
-  return {};
-}
-
-// Checks the fields before anything is rebuilt from them.
-Status StateCodec::check(const State& state, const Parts& parts) {
-  const auto nonsense = [](std::string_view what) {
-    return environment_error(fmt::format("the snapshot makes no sense: {}", what));
-  };
-  const TenantTree& tenants = *state.tenants_;
-  if (parts.recent.size() != std::size_t{tenants.size()} * tenants.columns()) {
-    return environment_error("the snapshot is of other tenants");
-  }
-  const auto finite = [](double value) { return std::isfinite(value); };
-  if (!std::all_of(parts.recent.begin(), parts.recent.end(), finite)) {
-    return nonsense("a tenant's usage is no number");
-  }
-  for (const Remembered& each : parts.requests) {
-    if (each.job.value() >= state.jobs_.size()) return nonsense("a job that was answered is none");
-  }
-  const Topology& topology = *state.setup().topology;
-  for (const auto& [link, is] : parts.links) {
-    if (link.value() >= topology.link_count()) return nonsense("a link is not there");
-    if (!(is.health >= 0 && is.health <= 1 && is.load >= 0)) {
-      return nonsense(fmt::format("link {} has a health or load that is none", link.value()));
-    }
-  }
-  if (parts.limits.size() != (state.caps_ ? topology.power_domains().size() : 0)) {
-    return nonsense("its power domains are others than the fleet's");
-  }
-  for (const auto& [cap, supply] : parts.limits) {
-    const bool numbers =
-        finite(cap.value_or(Watts()).value()) && finite(supply.value_or(Watts()).value());
-    if (!numbers) return nonsense("a power limit is no number");
-  }
-  for (const PlanKey& key : parts.plans) {
-    if (key.type.value() < topology.type_count() && key.devices > 0) continue;
-    return nonsense("a plan is for a type that is not there");
-  }
-  if (const auto wrong = out_of_range(state)) return nonsense(*wrong);
-  return {};
-}
-
-void StateCodec::make_usage(State& state, const Parts& parts) {
-  const TenantTree& tenants = *state.tenants_;
-  state.usage_ = std::make_unique<TenantUsage>(tenants);
-  for (const RunningJob& run : state.running_) state.enter_usage(run, 1);
-  for (std::size_t i = 0; i < parts.recent.size(); ++i) {
-    const std::size_t c = i % tenants.columns();
-    const FleetTypeId type = c < tenants.type_count() ? FleetTypeId::at(c) : kAllTypes;
-    state.usage_->set_recent(TenantId::at(i / tenants.columns()), type, parts.recent[i]);
-  }
-}
-
-Status StateCodec::make_plans(State& state, const Parts& parts) {
-  if (!parts.plans.empty() && !state.setup().plans) {
-    return environment_error("the snapshot has plans, and nobody can plan here");
-  }
-  for (const PlanKey& key : parts.plans) {
-    const std::shared_ptr<const PlanEntry> entry = state.setup().plans(key);
-    if (entry == nullptr) return environment_error("a plan of the snapshot is not found any more");
-    state.plans_.put(key, *entry);
-  }
-  for (const RunningJob& run : state.running_) {
-    for (std::size_t i = 0; i < run.gangs.size(); ++i) {
-      const PlacedGang& gang = run.gangs[i];
-      const auto& plan = run.request->roles[gang.role].options[gang.option].plan;
-      const PlanEntry* entry = plan ? state.plans_.find(*plan) : nullptr;
-      if (entry == nullptr || !*entry || run.terms[i].plan < entry->value().size()) continue;
-      return environment_error(fmt::format(
-          "job {} of the snapshot runs by a plan that is not found any more", run.id.value()));
-    }
-  }
-  return {};
-}
-
-Status StateCodec::make_again(State& state, const Parts& parts) {
-  if (Status settings = make_settings(state); !settings) return settings;
-  if (Status sense = check(state, parts); !sense) return sense;
-  for (const Remembered& each : parts.requests) {
-    state.requests_[each.request] = {each.job, each.at};
-    state.request_ages_.emplace_back(each.at, each.request);
-  }
-  make_queue(state);
-  make_fleet(state, parts);
-  make_usage(state, parts);
-  if (Status plans = make_plans(state, parts); !plans) return plans;
-  if (const auto broken = broken_invariant(state)) {
-    return environment_error(fmt::format("the snapshot does not fit together: {}", *broken));
-  }
-  return {};
 }
 
 namespace {
@@ -639,7 +410,7 @@ Head head_of(const ControlSetup& setup) {
 
 void encode_all(const State& state, Encoder& out) {
   out(head_of(state.setup()));
-  out(state.setup().fleet);
+  out(state.setup().fleets.text);
   StateCodec::code(out, state);
   out(StateCodec::parts_of(state));
 }
@@ -663,9 +434,10 @@ namespace {
 
 /// Makes a new state that of the fleet that a snapshot names. Errors: the fleet's text.
 Status take_fleet(State& state, const std::string& fleet) {
-  if (fleet == state.setup().fleet) return {};
-  if (!state.setup().fleets) return environment_error("the snapshot is of a fleet that changed");
-  Result<const ControlSetup*> setup = state.setup().fleets(fleet);
+  if (fleet == state.setup().fleets.text) return {};
+  if (!state.setup().fleets.source)
+    return environment_error("the snapshot is of a fleet that changed");
+  Result<const ControlSetup*> setup = state.setup().fleets.source(fleet);
   if (!setup) return forward_error(setup);
   state = State(**setup);
   return {};

@@ -5,7 +5,6 @@
 #include "base/assert.hpp"
 #include "control/held_situation.hpp"
 #include "control/settings.hpp"
-#include "control/snapshot.hpp"
 #include "scheduler/gang_power.hpp"
 #include "scheduler/queue_order.hpp"
 
@@ -13,9 +12,9 @@ namespace orrery {
 namespace {
 
 std::vector<std::uint32_t> devices_by_type(const Topology& topology) {
-  std::vector<std::uint32_t> devices(topology.type_count());
-  for (std::uint32_t t = 0; t < devices.size(); ++t) {
-    devices[t] = topology.device_count(Topology::root(), FleetTypeId(t));
+  std::vector<std::uint32_t> devices;
+  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
+    devices.push_back(topology.device_count(Topology::root(), FleetTypeId(t)));
   }
   return devices;
 }
@@ -39,6 +38,13 @@ bool before(const WaitingJob& a, const WaitingJob& b) {
   return a.submitted != b.submitted ? a.submitted < b.submitted : a.id < b.id;
 }
 
+/// Only jobs with a spec are launched, so only their places are asked for.
+void note_place(Job& job, std::span<const PlacedGang> gangs) {
+  if (job.spec.empty()) return;
+  job.placed.clear();
+  for (const PlacedGang& gang : gangs) job.placed.push_back(gang.allocation.ranks);
+}
+
 }  // namespace
 
 State::State(const ControlSetup& setup)
@@ -54,8 +60,8 @@ State::State(const ControlSetup& setup)
       ledger_(devices_by_type(*setup.topology), setup.begin),
       idle_(setup.topology->type_count(), DeviceUse::kNoDemand),
       by_tenant_(setup.tenants->size()) {
-  fleet_since_ = setup.begin;
-  for (NodeRecord& node : nodes_) node.number = numbers_++;
+  fleet_changes_.last = setup.begin;
+  for (NodeRecord& node : nodes_) node.number = fleet_changes_.numbers++;
   if (setup.power != nullptr) {
     caps_.emplace(*setup.power);
     power_.emplace(*setup.power);
@@ -112,8 +118,8 @@ Situation State::situation(Instant now) const {
   s.plans = policy_.choice == OptionChoice::kCheapest ? &plans_ : nullptr;
   s.history = this;
   s.costs = setup_->costs;
-  s.electricity = setup_->electricity;
-  s.carbon = setup_->carbon;
+  s.electricity = setup_->series.electricity;
+  s.carbon = setup_->series.carbon;
   s.node_risk = risk_;
   s.failures_per_node_second = setup_->failures_per_node_second;
   s.launch = setup_->timing.launch;
@@ -207,14 +213,6 @@ void State::leave_queue(Job& job) {
   const auto found = std::lower_bound(waiting_.begin(), waiting_.end(), key, before);
   ORRERY_ASSERT(found != waiting_.end() && found->id == job.id, "a queued job is in the queue");
   waiting_.erase(found);
-}
-
-/// Only jobs with a spec are launched, so only their places are asked for.
-void State::note_place(Job& job, std::span<const PlacedGang> gangs) {
-  if (job.spec.empty()) return;
-  job.placed.clear();
-  job.placed.reserve(gangs.size());
-  for (const PlacedGang& gang : gangs) job.placed.push_back(gang.allocation.ranks);
 }
 
 void State::on(const JobStarted& event) {
@@ -456,21 +454,11 @@ void State::on(const PowerLimitSet& event) {
 void State::on(const PolicySet& event) {
   policy_ = *policy_from(event.yaml);
   share_period_ = {};  // that of the policy before
-  policy_text_ = event.yaml;
+  texts_.policy = event.yaml;
   ++changes_.freed;
 }
 
 // Jobs follow their tenants by path; Core has checked that each tenant still exists.
-// The core has checked that the fleet fits.
-void State::on(const FleetSet& event) {
-  const Result<const ControlSetup*> next = setup_->fleets(event.yaml);
-  ORRERY_ASSERT(next, "a fleet is read before it is set");
-  Result<State> changed = with_fleet(*this, **next);
-  ORRERY_ASSERT(changed, "a fleet fits the state before it is set");
-  *this = *std::move(changed);
-  fleet_since_ = now_;
-}
-
 void State::on(const TenantsSet& event) {
   auto tenants = std::make_shared<const TenantTree>(*tenants_from(event.yaml, *setup_->topology));
   std::vector<JobUsage> by_tenant(tenants->size());
@@ -498,7 +486,7 @@ void State::on(const TenantsSet& event) {
     claim.tenant = tenants->find(tenants_->path(claim.tenant)).value_or(TenantTree::root());
   }
   tenants_ = tenants.get();
-  tenants_text_ = event.yaml;
+  texts_.tenants = event.yaml;
   own_tenants_ = std::move(tenants);
   for (WaitingJob& waiting : waiting_) waiting.request = &at(waiting.id).submission->request;
   for (std::uint32_t i = 0; i < running_.size(); ++i) {

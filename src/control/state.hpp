@@ -81,12 +81,12 @@ class State : public DeviceHistory {
   [[nodiscard]] const ControlSetup& setup() const { return *setup_; }
   [[nodiscard]] const Policy& policy() const { return policy_; }
   /// The text of the policy and of the tenants set at run time; empty: those of the setup hold.
-  [[nodiscard]] const std::string& policy_text() const { return policy_text_; }
-  [[nodiscard]] const std::string& tenants_text() const { return tenants_text_; }
+  [[nodiscard]] const std::string& policy_text() const { return texts_.policy; }
+  [[nodiscard]] const std::string& tenants_text() const { return texts_.tenants; }
   [[nodiscard]] Instant now() const { return now_; }
   /// When the fleet last changed: ids in earlier events are those of another fleet. The begin of
   /// the log: it never changed.
-  [[nodiscard]] Instant fleet_since() const { return fleet_since_; }
+  [[nodiscard]] Instant fleet_since() const { return fleet_changes_.last; }
   [[nodiscard]] std::uint64_t version() const { return version_; }  ///< events applied
 
   /// How many job numbers were given out or skipped.
@@ -245,7 +245,6 @@ class State : public DeviceHistory {
   /// The health that the fleet shows: a spare takes no work until it replaces another node.
   [[nodiscard]] static NodeHealth shown_health(const NodeRecord& record);
   void note_end(Job& job);
-  static void note_place(Job& job, std::span<const PlacedGang> gangs);
   // The history of a job's attempts (state_attempts.cpp).
   void begin_attempt(Job& job) const;
   static void note_nodes(Job& job, std::span<const PlacedGang> gangs);
@@ -256,8 +255,12 @@ class State : public DeviceHistory {
   Instant now_;
   std::uint64_t version_ = 0;
   Policy policy_;
-  std::string policy_text_;   ///< text of PolicySet; empty: the setup's policy holds
-  std::string tenants_text_;  ///< text of TenantsSet; empty: the setup's tenants hold
+  /// Texts of PolicySet and TenantsSet; empty: those of the setup hold.
+  struct SetTexts {
+    std::string policy;
+    std::string tenants;
+  };
+  SetTexts texts_;
   std::shared_ptr<const TenantTree> own_tenants_;  ///< once TenantsSet was applied
   const TenantTree* tenants_;
   JobTable jobs_;
@@ -275,8 +278,11 @@ class State : public DeviceHistory {
 
   Fleet fleet_;
   std::vector<NodeRecord> nodes_;
-  std::uint32_t numbers_ = 0;  ///< numbers of nodes that were given out
-  Instant fleet_since_;
+  struct FleetChanges {
+    std::uint32_t numbers = 0;  ///< numbers of nodes that were given out
+    Instant last;               ///< when the fleet last changed; else the begin of the log
+  };
+  FleetChanges fleet_changes_;
   std::set<NodeId> spares_;
   std::vector<JobId> owner_;  ///< by device: the job or ghost that holds all of it
   std::vector<Ghost> ghosts_;

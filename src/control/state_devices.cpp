@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/assert.hpp"
+#include "control/snapshot.hpp"
 #include "control/state.hpp"
 #include "scheduler/taking.hpp"
 
@@ -337,6 +338,16 @@ void State::on(const LemonFound& event) {
   if (risk_.empty()) risk_.assign(nodes_.size(), 1.0F);
   nodes_[event.node.value()].lemon = true;
   risk_[event.node.value()] = static_cast<float>(event.faults + 1);
+}
+
+// The core has checked that the fleet fits.
+void State::on(const FleetSet& event) {
+  const Result<const ControlSetup*> next = setup_->fleets.source(event.yaml);
+  ORRERY_ASSERT(next, "a fleet is read before it is set");
+  Result<State> changed = with_fleet(*this, **next);
+  ORRERY_ASSERT(changed, "a fleet fits the state before it is set");
+  *this = *std::move(changed);
+  fleet_changes_.last = now_;
 }
 
 }  // namespace orrery

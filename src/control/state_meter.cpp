@@ -57,11 +57,12 @@ Rates rates_of(const State& state, const RunningJob& run, const Span& span) {
       const DeviceCosts& costs = *part.costs;
       const Watts draw = draw_of_gang(run, i, costs, found);
       const double devices = part.devices * share;
-      const DollarsPerJoule price = setup.electricity != nullptr
-                                        ? setup.electricity->mean(span.from, span.to)
+      const DollarsPerJoule price = setup.series.electricity != nullptr
+                                        ? setup.series.electricity->mean(span.from, span.to)
                                         : costs.electricity;
-      const GramsCo2PerJoule carbon =
-          setup.carbon != nullptr ? setup.carbon->mean(span.from, span.to) : costs.carbon;
+      const GramsCo2PerJoule carbon = setup.series.carbon != nullptr
+                                          ? setup.series.carbon->mean(span.from, span.to)
+                                          : costs.carbon;
       rates.watts += costs.metered(draw).value() * devices;
       rates.hire += costs.hire.value_or(DollarsPerSecond()).value() * devices;
       rates.electricity += costs.electricity_beside(draw, price).value() * devices;

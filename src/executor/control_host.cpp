@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/launch_plan.hpp"
+
 namespace orrery {
 namespace {
 
@@ -139,6 +141,17 @@ void ControlHost::release() {
       std::get<Leave>(next.what)();
     }
   }
+}
+
+AgentHost::AgentHost(std::unique_ptr<Core> core, const Setup& setup, HostOutlet& outlet,
+                     Instant now)
+    : LinkOwner{link_of(core->state(), setup.link, now)},
+      ControlHost({std::move(core), owned, outlet, setup.lost_jobs}, now),
+      link_setup_(setup.link) {}
+
+void AgentHost::renew_link(Instant now) {
+  link_setup_.sequence = owned.sequence();
+  owned = link_of(state(), link_setup_, now);
 }
 
 }  // namespace orrery

@@ -22,7 +22,7 @@
 #include <string>
 #include <variant>
 
-#include "agent/executor.hpp"
+#include "agent/fleet_link.hpp"
 #include "control/core.hpp"
 
 namespace orrery {
@@ -118,6 +118,30 @@ class ControlHost {
   std::deque<Waiting> waiting_;
   std::uint64_t newest_ = 0;  ///< number of the last append
   std::uint64_t durable_ = 0;
+};
+
+struct LinkOwner {
+  FleetLink owned;
+};
+
+/// A host whose executor is the link to agents: that of a controller, for one term.
+class AgentHost final : private LinkOwner, public ControlHost {
+ public:
+  struct Setup {
+    LinkSetup link;  ///< its boots are filled in
+    LostJobs lost_jobs = LostJobs::kEnd;
+  };
+  /// `core` has its history restored, and was resumed. Precondition: no controller of an earlier
+  /// term sends anything after `now`.
+  AgentHost(std::unique_ptr<Core> core, const Setup& setup, HostOutlet& outlet, Instant now);
+
+  [[nodiscard]] const FleetLink& link() const { return owned; }
+  /// Makes the link anew after a change of the fleet: agents answer to the same term, and report
+  /// what they run.
+  void renew_link(Instant now);
+
+ private:
+  LinkSetup link_setup_;
 };
 
 }  // namespace orrery

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "agent/launch_plan.hpp"
 #include "base/assert.hpp"
 #include "base/checksum.hpp"
 #include "base/little_endian.hpp"
@@ -43,7 +42,6 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
 Controller::~Controller() {
   if (timer_) env_.timers.cancel(*timer_);
   if (disk_timer_) env_.timers.cancel(*disk_timer_);
-  for (const auto& [number, wait] : log_waits_) env_.timers.cancel(wait.timer);
 }
 
 Status Controller::open_store() {
@@ -165,10 +163,10 @@ Status Controller::recover(StoreTexts texts) {
       .cluster = cluster_,
       .term = static_cast<std::uint64_t>(term_),
       .heartbeats = {.grace = Duration::from_seconds(options_.settings.node_grace.value())}};
-  link_.emplace(link_of(recovered->core->state(), link, now()));
-  host_ = std::make_unique<ControlHost>(
-      ControlHost::Parts{std::move(recovered->core), *link_, outlet, options_.lost_jobs}, now());
+  host_ = std::make_unique<AgentHost>(std::move(recovered->core),
+                                      AgentHost::Setup{link, options_.lost_jobs}, outlet, now());
   number_nodes();
+  logs_.emplace(env_, state(), *agents_);
   decisions_ = std::make_unique<DecisionLog>(env_, log_, state());
   events_ = std::make_unique<EventHistory>(env_, options_.directory + "/store");
   flush();
@@ -268,7 +266,7 @@ void Controller::act_when_due() {
   if (core().passes().incremental != passes) {
     counts_.pass.observe(env_.clock.now_monotonic() - began);
   }
-  if (const std::uint64_t term = link_->superseded_by(); term != 0) {
+  if (const std::uint64_t term = link().superseded_by(); term != 0) {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
   snapshot_if_due();

@@ -23,12 +23,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "agent/fleet_link.hpp"
 #include "base/env.hpp"
 #include "base/log.hpp"
-#include "executor/agent_book.hpp"
-#include "executor/agent_keys.hpp"
-#include "executor/command_book.hpp"
+#include "executor/agents/agent_book.hpp"
+#include "executor/agents/agent_keys.hpp"
+#include "executor/agents/command_book.hpp"
 #include "executor/control_host.hpp"
 #include "executor/controller_settings.hpp"
 #include "executor/decision_log.hpp"
@@ -37,6 +36,7 @@
 #include "executor/live_counts.hpp"
 #include "executor/live_record.hpp"
 #include "executor/live_setup.hpp"
+#include "executor/rank_logs.hpp"
 #include "executor/side_thread.hpp"
 #include "executor/submit_limits.hpp"
 #include "store/disk_reserve.hpp"
@@ -125,7 +125,7 @@ class Controller final : private HostOutlet {
 
   [[nodiscard]] const State& state() const { return host_->state(); }
   [[nodiscard]] const Core& core() const { return host_->core(); }
-  [[nodiscard]] const FleetLink& link() const { return *link_; }
+  [[nodiscard]] const FleetLink& link() const { return host_->link(); }
   [[nodiscard]] const AgentBook& agents() const { return *agents_; }
   [[nodiscard]] AgentKeys& agent_keys() { return *agent_keys_; }
   static constexpr std::size_t kFileChangesMax = 20;
@@ -184,40 +184,10 @@ class Controller final : private HostOutlet {
   /// which stays when the fleet changes.
   void receive(NodeId number, const AgentMessage& message);
 
-  struct LogAsked {
-    AttemptId attempt;
-    LogQuestion what;
-    std::optional<Instant> since = std::nullopt;  ///< also asks for AttemptLogPart::since_from
-  };
   /// Makes a node test itself; its readings and an event report the result. Errors: jobs may run
   /// there, or its agent is not connected.
   [[nodiscard]] Status burn_in(NodeId node);
-  /// The source of the answer to a log question.
-  enum class LogSource : std::uint8_t {
-    kNode,
-    kKept,    ///< the node has no log any more; this is the end that the controller keeps
-    kSilent,  ///< the node did not answer in time; this is the end, if it is kept
-    kAbsent,  ///< the node is not connected; this is the end, if it is kept
-  };
-  struct LogAnswer {
-    AttemptLogPart part;
-    LogSource source = LogSource::kNode;
-  };
-  using LogAnswered = std::function<void(const LogAnswer&)>;
-  /// Asks the node of a rank for the rank's output. `answered` is called once, possibly inside this
-  /// call.
-  void ask_log(const LogAsked& asked, LogAnswered answered);
-  struct LogPlace {
-    std::uint32_t gang = 0;
-    std::uint32_t rank = 0;
-    NodeId node;
-  };
-  /// Returns where an attempt may have a log, by gang and rank: one for each device, or one for
-  /// each node if the job has one rank a node. For an attempt before the newest: only what this
-  /// process of the controller has seen.
-  [[nodiscard]] std::vector<LogPlace> log_places(const AttemptId& attempt);
-  /// Returns where the processes of a job's newest attempt are, by gang and rank.
-  [[nodiscard]] std::vector<LogPlace> rank_places(JobId job);
+  [[nodiscard]] RankLogs& logs() { return *logs_; }
   [[nodiscard]] CommandBook& commands() { return *commands_; }
 
  private:
@@ -257,22 +227,7 @@ class Controller final : private HostOutlet {
               ControlHost::Answered answered = {});
   [[nodiscard]] Result<std::vector<SubmitJob>> read_jobs(const JobText& text);
   [[nodiscard]] std::vector<JobId> answered_before(const std::string& request_id) const;
-
-  struct LogKey {
-    AttemptId attempt;
-    std::uint32_t gang = 0;
-    std::uint32_t rank = 0;
-    friend auto operator<=>(const LogKey&, const LogKey&) = default;
-  };
-  void keep_log(KeptLog log);
-  [[nodiscard]] bool wrote_log(NodeId node, const LogKey& rank);
-  [[nodiscard]] bool had_part(NodeId node, const AttemptId& attempt) const;
   void note_foreign(NodeId node, const AttemptId& attempt);
-  /// `otherwise` is the reason why the node does not answer.
-  [[nodiscard]] LogAnswer kept_log(const LogAsked& asked, LogSource otherwise) const;
-  [[nodiscard]] std::optional<NodeId> node_of(const LogAsked& asked);
-  void answer_log(const LogAnswer& answer);
-  [[nodiscard]] const JobSpec* spec_of(JobId job);
 
   Env env_;
   Log log_;
@@ -298,8 +253,8 @@ class Controller final : private HostOutlet {
   std::vector<JobId> archiving_;  ///< jobs on their way to the disk
   std::unique_ptr<HistoryWriter> writer_;
   std::unique_ptr<LiveRecord> record_;  ///< none: no recording
-  std::optional<FleetLink> link_;
-  std::unique_ptr<ControlHost> host_;
+  std::unique_ptr<AgentHost> host_;
+  std::optional<RankLogs> logs_;
   std::unique_ptr<DecisionLog> decisions_;
   std::unique_ptr<EventHistory> events_;
   LiveCounts counts_;
@@ -326,24 +281,11 @@ class Controller final : private HostOutlet {
   std::map<WatchNumber, EventWatch> watches_;
   WatchNumber watch_numbers_ = 0;
 
-  std::optional<std::pair<JobId, JobSpec>> last_spec_;
   std::vector<UnknownRanks> ended_unknown_;  ///< unknown ranks that were logged
-  std::map<LogKey, NodeId> ran_on_;          ///< ranks of the newest attempts
-  std::map<LogKey, LogPart> kept_logs_;
-  std::deque<LogKey> kept_order_;
-  std::size_t kept_bytes_ = 0;
-  struct LogWait {
-    LogAsked asked;
-    NodeId node;  ///< node that was asked: no other may answer
-    LogAnswered answered;
-    TimerId timer;
-  };
-  std::map<std::uint64_t, LogWait> log_waits_;
-  std::uint64_t log_numbers_ = 0;
-  std::unique_ptr<GroupCommit> commits_;  ///< destroyed before the store, which its thread uses
-  std::optional<Scheduler> passes_;       ///< full passes; used by the thread of beside_
-  SideThread beside_;                     ///< full passes
-  SideThread searches_;                   ///< plan searches
+  std::unique_ptr<GroupCommit> commits_;     ///< destroyed before the store, which its thread uses
+  std::optional<Scheduler> passes_;          ///< full passes; used by the thread of beside_
+  SideThread beside_;                        ///< full passes
+  SideThread searches_;                      ///< plan searches
 };
 
 }  // namespace orrery

@@ -1,12 +1,12 @@
-// The controller's side of its agents: sessions, orders with their programs, logs.
+// The controller's side of its agents: sessions, orders with their programs, changes of the fleet.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <set>
 
-#include "base/document.hpp"
 #include "base/field_writer.hpp"
+#include "control/snapshot.hpp"
 #include "executor/controller.hpp"
 #include "executor/node_program.hpp"
 #include "node/keeper_launch.hpp"
@@ -15,41 +15,14 @@
 namespace orrery {
 namespace {
 
-constexpr std::size_t kRanOnMax = 100'000;  ///< most ranks whose node is remembered
-constexpr std::size_t kKeptLogBytesMax = std::size_t{64} << 20;
-constexpr Duration kLogPatience = Duration::seconds(5);
-
-/// Whether a job has one process on each node, however many devices it has there.
-bool has_one_a_node(const JobSpec* spec) {
-  return spec != nullptr &&
-         (spec->launch->per == LaunchUnit::kNode || spec->software.framework == "slurm");
-}
-
-/// Returns the node of a rank; ranks count the processes of a gang in order.
-std::optional<NodeId> node_of_rank(const Job& job, const LogQuestion& of, const JobSpec* spec) {
-  if (of.gang >= job.placed.size()) return std::nullopt;
-  const bool one_a_node = has_one_a_node(spec);
-  std::uint32_t first = 0;
-  for (const NodeDevices& at : job.placed[of.gang]) {
-    first += one_a_node ? 1 : static_cast<std::uint32_t>(std::popcount(at.devices));
-    if (of.rank < first) return at.node;
+/// Returns the jobs that may have ranks on a node, ascending.
+std::vector<JobId> jobs_left_on(const State& state, NodeId node) {
+  const std::vector<JobId> holders = state.jobs_on(node);
+  std::set<JobId> jobs(holders.begin(), holders.end());
+  for (const Ghost& ghost : state.ghosts()) {
+    if (ghost.at.node == node) jobs.insert(ghost.job);
   }
-  return std::nullopt;
-}
-
-/// Returns the ranks of a share: one for each device, or one for the node if it has one process.
-std::vector<std::uint32_t> ranks_of(const RankShare& share, const NodeProgram& program) {
-  const bool one_a_node = program.per == LaunchUnit::kNode || program.framework == "slurm";
-  if (!one_a_node) return share.ranks;
-  return {layout_of(share.gang, program.gangs).here};
-}
-
-/// Returns the log from byte `from` on; if that part is gone, from the first byte that is left.
-LogPart part_from(const LogPart& kept, std::uint64_t from) {
-  const std::uint64_t end = kept.from + kept.bytes.size();
-  if (from == kFromTail) from = kept.from;
-  from = std::clamp(from, kept.from, end);
-  return {from, kept.bytes.substr(static_cast<std::size_t>(from - kept.from))};
+  return {jobs.begin(), jobs.end()};
 }
 
 }  // namespace
@@ -156,17 +129,11 @@ void Controller::receive(NodeId number, const AgentMessage& message) {
   if (const auto* report = std::get_if<Report>(&message)) {
     if (report->from.node == number) take_in(node, *report);
   } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
-    const auto asked = log_waits_.find(part->id);
-    if (asked == log_waits_.end()) return;  // the answer came too late
-    if (asked->second.node != node) return note_foreign(node, asked->second.asked.attempt);
-    answer_log({*part, LogSource::kNode});
+    if (const auto foreign = logs_->take(node, *part)) note_foreign(node, *foreign);
   } else if (const auto* kept = std::get_if<KeptLog>(&message)) {
-    if (!wrote_log(node, {kept->attempt, kept->gang, kept->rank})) {
-      return note_foreign(node, kept->attempt);
-    }
-    keep_log(*kept);
+    if (!logs_->keep(node, *kept)) note_foreign(node, kept->attempt);
   } else if (const auto* notes = std::get_if<AttemptNotes>(&message)) {
-    if (!had_part(node, notes->attempt)) return note_foreign(node, notes->attempt);
+    if (!logs_->had_part(node, notes->attempt)) return note_foreign(node, notes->attempt);
     agents_->note(node, *notes);
   } else if (const auto* reading = std::get_if<NodeReading>(&message)) {
     agents_->note(node, {*reading, env_.clock.now_wall()});
@@ -195,28 +162,6 @@ void Controller::take_in(NodeId node, const Report& report) {
     log_.error(env_.clock.now_wall(), "halted", {{"why", this->halted()}});
   }
   schedule();
-}
-
-/// Whether a rank of an attempt was placed on a node, now or by its last order.
-bool Controller::wrote_log(NodeId node, const LogKey& rank) {
-  if (node_of({.attempt = rank.attempt, .what = {rank.gang, rank.rank, 0}}) == node) return true;
-  const auto found = ran_on_.find(rank);  // rank of an earlier epoch
-  return found != ran_on_.end() && found->second == node;
-}
-
-/// Whether ranks of an attempt are on a node, or were before it was resized.
-bool Controller::had_part(NodeId node, const AttemptId& attempt) const {
-  const auto here = [node](const NodeDevices& at) { return at.node == node; };
-  if (state().has(attempt.job) && state().job(attempt.job).attempt == attempt.attempt) {
-    for (const std::vector<NodeDevices>& gang : state().job(attempt.job).placed) {
-      if (std::any_of(gang.begin(), gang.end(), here)) return true;
-    }
-  }
-  for (auto at = ran_on_.lower_bound({attempt, 0, 0});
-       at != ran_on_.end() && at->first.attempt == attempt; ++at) {
-    if (at->second == node) return true;
-  }
-  return false;
 }
 
 /// Counts a report on ranks that the agent's node does not have. Logs the 1st, 2nd, 4th.. of a
@@ -256,16 +201,6 @@ void Controller::end_unknown(const Report& report) {
 
 // --- Orders -------------------------------------------------------------------------------------
 
-const JobSpec* Controller::spec_of(JobId job) {
-  if (last_spec_ && last_spec_->first == job) return &last_spec_->second;
-  const Result<Document> document = Document::parse(state().job(job).spec, "the job's spec");
-  if (!document) return nullptr;
-  Result<JobSpec> spec = read_job_spec(*document);
-  if (!spec || !spec->launch) return nullptr;
-  last_spec_.emplace(job, *std::move(spec));
-  return &last_spec_->second;
-}
-
 /// Sends an order. A launch leaves only if the state is still in its epoch, because its program
 /// holds the present places of the gangs. A newer launch is on its way, and lost orders are resent.
 void Controller::send(const Order& order) {
@@ -280,7 +215,7 @@ void Controller::send(const Order& order) {
   const bool present =
       holds_devices(job.phase) && job.attempt == id.attempt && job.epoch == launch->token.epoch;
   if (!present) return;
-  const JobSpec* spec = spec_of(id.job);
+  const JobSpec* spec = logs_->spec_of(id.job);
   if (spec == nullptr) return;
   std::optional<NodeProgram> program =
       node_program(state(), *spec, {id.job, order.to.node}, [this](NodeId node) {
@@ -291,108 +226,92 @@ void Controller::send(const Order& order) {
   if (program->framework == "slurm") {
     program->environment.emplace_back(kStepSecretVariable, step_secret(step_key_, id));
   }
-  for (const RankShare& share : launch->shares) {
-    for (const std::uint32_t rank : ranks_of(share, *program)) {
-      ran_on_.insert_or_assign(LogKey{id, share.gang, rank}, order.to.node);
-    }
-  }
-  while (ran_on_.size() > kRanOnMax) ran_on_.erase(ran_on_.begin());
+  logs_->note_launch(*launch, *program, order.to.node);
   session->send(NodeOrder{std::move(sent), *std::move(program)});
 }
 
-// --- Logs ---------------------------------------------------------------------------------------
+// --- Changes of the fleet -----------------------------------------------------------------------
 
-void Controller::keep_log(KeptLog log) {
-  const LogKey key{log.attempt, log.gang, log.rank};
-  const auto [at, is_new] = kept_logs_.try_emplace(key);
-  if (is_new) kept_order_.push_back(key);
-  kept_bytes_ = kept_bytes_ - at->second.bytes.size() + log.part.bytes.size();
-  at->second = std::move(log.part);
-  while (kept_bytes_ > kKeptLogBytesMax) {
-    const auto oldest = kept_logs_.find(kept_order_.front());
-    kept_bytes_ -= oldest->second.bytes.size();
-    kept_logs_.erase(oldest);
-    kept_order_.pop_front();
+const std::string& Controller::fleet_text() const {
+  const std::string& changed = state().setup().fleets.text;
+  return changed.empty() ? begun_with().fleet : changed;
+}
+
+/// Returns what would change. Errors: the new fleet does not fit the present state, whatever jobs
+/// run.
+Result<FleetChange> Controller::fleet_change(const std::string& yaml) const {
+  const ControlSetup& setup = state().setup();
+  const Result<const ControlSetup*> next = setup.fleets.source(yaml);
+  if (!next) return tl::unexpected(next.error());
+  const Result<FleetMap> map = fleet_map(*setup.topology, *(*next)->topology);
+  if (!map) return tl::unexpected(map.error());
+  FleetChange change;
+  for (const NodeId node : map->added()) {
+    change.added.push_back((*next)->topology->node_name(node));
   }
-}
-
-Controller::LogAnswer Controller::kept_log(const LogAsked& asked, LogSource otherwise) const {
-  const auto found = kept_logs_.find({asked.attempt, asked.what.gang, asked.what.rank});
-  if (found == kept_logs_.end()) return {{}, otherwise};
-  const LogPart& kept = found->second;
-  // If the node answered that it has no log, the rest is gone; otherwise it may come back.
-  return {{0, true, kept.from + kept.bytes.size(), part_from(kept, asked.what.from)},
-          otherwise == LogSource::kNode ? LogSource::kKept : otherwise};
-}
-
-std::optional<NodeId> Controller::node_of(const LogAsked& asked) {
-  // The newest attempt's place is in the state, even after a start of the controller.
-  const JobId id = asked.attempt.job;
-  if (state().has(id) && state().job(id).attempt == asked.attempt.attempt) {
-    const Job& job = state().job(id);
-    // Rank 0 is on the first node in either case, and reading a spec is expensive.
-    const bool needs_spec = asked.what.rank > 0 && !job.spec.empty();
-    return node_of_rank(job, asked.what, needs_spec ? spec_of(id) : nullptr);
+  for (const NodeId node : map->retired()) {
+    change.retired.push_back(setup.topology->node_name(node));
+    std::vector<JobId> jobs = jobs_left_on(state(), node);
+    if (!jobs.empty()) change.busy.push_back({change.retired.back(), std::move(jobs)});
   }
-  const auto found = ran_on_.find({asked.attempt, asked.what.gang, asked.what.rank});
-  return found == ran_on_.end() ? std::nullopt : std::optional(found->second);
+  if (!change.busy.empty()) return change;
+  const Result<State> changed = with_fleet(state(), **next);
+  if (!changed) return tl::unexpected(changed.error());
+  return change;
 }
 
-void Controller::ask_log(const LogAsked& asked, LogAnswered answered) {
-  const std::optional<NodeId> node = node_of(asked);
-  AgentSession* session = node ? agents_->of(*node).session : nullptr;
-  if (session == nullptr) return answered(kept_log(asked, LogSource::kAbsent));
-  const std::uint64_t number = ++log_numbers_;
-  const TimerId timer = env_.timers.call_after(kLogPatience, [this, number] {
-    answer_log({{.id = number, .found = false, .size = 0, .part = {}}, LogSource::kSilent});
-  });
-  log_waits_.emplace(number, LogWait{asked, *node, std::move(answered), timer});
-  session->send(AttemptLogQuestion{number, asked.attempt, asked.what, asked.since});
-}
-
-void Controller::answer_log(const LogAnswer& answer) {
-  const auto found = log_waits_.find(answer.part.id);
-  if (found == log_waits_.end()) return;
-  const LogWait wait = std::move(found->second);
-  log_waits_.erase(found);
-  env_.timers.cancel(wait.timer);
-  wait.answered(answer.part.found ? answer : kept_log(wait.asked, answer.source));
-}
-
-std::vector<Controller::LogPlace> Controller::log_places(const AttemptId& attempt) {
-  std::vector<LogPlace> places;
-  if (!state().has(attempt.job)) return places;
-  const Job& job = state().job(attempt.job);
-  if (job.attempt != attempt.attempt) {
-    for (auto at = ran_on_.lower_bound({attempt, 0, 0});
-         at != ran_on_.end() && at->first.attempt == attempt; ++at) {
-      places.push_back({at->first.gang, at->first.rank, at->second});
-    }
-    return places;
+void Controller::apply_fleet(const std::string& yaml, FleetApply how, const std::string& request_id,
+                             Answered<FleetChange> answered) {
+  if (std::string why = halted(); !why.empty()) {
+    return answered(tl::unexpected(Error{ErrorKind::kEnvironment, std::move(why), {}}));
   }
-  places = rank_places(attempt.job);
-  // The other ranks of a script hold nodes for its steps, and have no output.
-  const JobSpec* spec = job.spec.empty() ? nullptr : spec_of(attempt.job);
-  const bool script = spec != nullptr && spec->software.framework == "slurm";
-  if (script && places.size() > 1) places.resize(1);
-  return places;
+  Result<FleetChange> change = fleet_change(yaml);
+  const bool only_shown = how == FleetApply::kDryRun || yaml == fleet_text();
+  if (!change || only_shown || !change->busy.empty()) {
+    if (change) change->applied = how == FleetApply::kApply && change->busy.empty();
+    return answered(std::move(change));
+  }
+  const Topology& before = *state().setup().topology;
+  const FleetMap map = *fleet_map(before, *(*state().setup().fleets.source(yaml))->topology);
+  for (const NodeId node : map.retired()) commands_->lose(node, before.node_name(node));
+  host_->drop_orders();
+  change->applied = true;
+  handle(SetFleet{yaml}, request_id,
+         [change = *std::move(change), answered = std::move(answered)](const Answer& answer) {
+           if (!answer.status) return answered(tl::unexpected(answer.status.error()));
+           answered(change);
+         });
+  if (fleet_text() == yaml) use_fleet(map);
+  schedule();
 }
 
-std::vector<Controller::LogPlace> Controller::rank_places(JobId id) {
-  std::vector<LogPlace> places;
-  const Job& job = state().job(id);
-  const JobSpec* spec = job.spec.empty() ? nullptr : spec_of(id);
-  const bool one_a_node = has_one_a_node(spec);
-  for (std::uint32_t gang = 0; gang < job.placed.size(); ++gang) {
-    std::uint32_t rank = 0;
-    for (const NodeDevices& at : job.placed[gang]) {
-      const auto devices = static_cast<std::uint32_t>(std::popcount(at.devices));
-      const std::uint32_t here = one_a_node ? 1 : devices;
-      for (std::uint32_t i = 0; i < here; ++i) places.push_back({gang, rank + i, at.node});
-      rank += here;
-    }
+/// Makes everything beside the state that has ids of the fleet follow a change.
+void Controller::use_fleet(const FleetMap& map) {
+  ++fleets_;
+  setup_->use(state());
+  const ControlSetup& setup = state().setup();
+  const Error retired{ErrorKind::kInput, "the node was retired from the fleet", {}};
+  for (AgentSession* session : agents_->use(*setup.topology, map)) session->replace(retired);
+  commands_->use(map);
+  number_nodes();
+  host_->renew_link(now());
+  beside_.run([this, tree = setup.tree] { passes_.emplace(*tree); });
+  logs_->use(map);
+  std::map<NodeId, std::uint64_t> foreign;
+  for (const auto& [node, times] : counts_.foreign_reports) {
+    if (map.nodes[node.value()].valid()) foreign.emplace(map.nodes[node.value()], times);
   }
-  return places;
+  counts_.foreign_reports = std::move(foreign);
+  fleet_difference_ = {};
+  log_.info(wall(), "fleet changed",
+            {{"added", map.added().size()}, {"retired", map.retired().size()}});
+}
+
+void Controller::number_nodes() {
+  numbered_.clear();
+  for (std::uint32_t n = 0; n < state().setup().topology->node_count(); ++n) {
+    numbered_.emplace(state().node(NodeId(n)).number, NodeId(n));
+  }
 }
 
 }  // namespace orrery

@@ -17,7 +17,7 @@
 #include <string>
 
 #include "control/core.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 #include "executor/live_setup.hpp"
 #include "store/file_sink.hpp"
 

@@ -36,7 +36,7 @@ Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const ControlFacts::Facts& fa
   live->control_.nodes_begin = NodeHealth::kJoining;
   live->control_.timing.grace = Duration::from_seconds(settings.grace.value());
   live->control_.timing.backoff = Duration::from_seconds(settings.backoff.value());
-  live->control_.fleets = [made = live.get()](const std::string& fleet) {
+  live->control_.fleets.source = [made = live.get()](const std::string& fleet) {
     return made->version_of(fleet);
   };
   if (Status taken = live->take_up(texts); !taken) return forward_error(taken);
@@ -46,7 +46,7 @@ Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const ControlFacts::Facts& fa
 Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
   if (fleet.empty() || fleet == texts_.fleet) return &control_;
   for (const std::unique_ptr<Version>& known : versions_) {
-    if (known->control.fleet == fleet) return &known->control;
+    if (known->control.fleets.text == fleet) return &known->control;
   }
   SetupTexts texts = texts_;
   texts.fleet = fleet;
@@ -58,8 +58,7 @@ Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
   version->control.nodes_begin = control_.nodes_begin;
   version->control.timing = control_.timing;
   version->control.lost_jobs = control_.lost_jobs;
-  version->control.fleets = control_.fleets;
-  version->control.fleet = fleet;
+  version->control.fleets = {control_.fleets.source, fleet};
   // A pass on the fleet of before may still run.
   const auto used = [&](const auto& each) { return each->facts.get() == in_use_; };
   if (versions_.size() >= kVersionsKept) {

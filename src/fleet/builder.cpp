@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/quantity_text.hpp"
-#include "fleet/host_list.hpp"
+#include "fleet/import/host_list.hpp"
 #include "fleet/scale_up_domain.hpp"
 #include "fleet/state.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "fleet/fleet_test.hpp"
 #include "fleet/summary.hpp"
-#include "fleet/svg.hpp"
+#include "fleet/svg/svg.hpp"
 
 namespace orrery {
 namespace {

@@ -33,7 +33,7 @@ struct SlurmSeat {
 
 /// Returns "node[01-03,7],login": neighbours in the list that differ only in their last number
 /// share brackets. Order and duplicates stay, so that the place of a node is its number in the job:
-/// reading it back (fleet/host_list.hpp) gives the same list. O(bytes).
+/// reading it back (fleet/import/host_list.hpp) gives the same list. O(bytes).
 [[nodiscard]] std::string compress_host_list(const std::vector<std::string>& hosts);
 
 /// Returns "4(x2),3": runs of equal task counts over consecutive nodes.

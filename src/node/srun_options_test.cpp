@@ -9,7 +9,7 @@
 #include <map>
 #include <sstream>
 
-#include "fleet/host_list.hpp"
+#include "fleet/import/host_list.hpp"
 #include "node/slurm_variables.hpp"
 #include "node/step_environment.hpp"
 #include "node/step_layout.hpp"

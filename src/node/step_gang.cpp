@@ -10,7 +10,7 @@
 #include <fstream>
 #include <memory>
 
-#include "fleet/host_list.hpp"
+#include "fleet/import/host_list.hpp"
 #include "node/process_environment.hpp"
 #include "node/step_secret.hpp"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fleet/host_list.hpp"
+#include "fleet/import/host_list.hpp"
 #include "node/slurm_variables.hpp"
 #include "node/step_environment.hpp"
 

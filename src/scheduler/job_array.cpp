@@ -58,14 +58,16 @@ bool keeps_distance(const JobRequest& job) {
          job.roles.front().spread.has_value();
 }
 
+void add_siblings(const JobRequest& job, const PlacedJob& other, std::vector<PlacedGang>& out) {
+  const JobRequest& theirs = other.request;
+  const bool sibling = theirs.array == job.array && theirs.roles.size() == 1 &&
+                       theirs.roles.front().name == job.roles.front().name;
+  if (sibling) out.insert(out.end(), other.gangs.begin(), other.gangs.end());
+}
+
 std::vector<PlacedGang> siblings_of(const JobRequest& job, std::span<const RunningJob> running) {
   std::vector<PlacedGang> gangs;
-  for (const RunningJob& other : running) {
-    const JobRequest& theirs = *other.request;
-    const bool sibling = theirs.array == job.array && theirs.roles.size() == 1 &&
-                         theirs.roles.front().name == job.roles.front().name;
-    if (sibling) gangs.insert(gangs.end(), other.gangs.begin(), other.gangs.end());
-  }
+  for (const RunningJob& other : running) add_siblings(job, {*other.request, other.gangs}, gangs);
   return gangs;
 }
 

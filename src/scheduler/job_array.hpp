@@ -35,6 +35,15 @@ namespace orrery {
 [[nodiscard]] std::vector<PlacedGang> siblings_of(const JobRequest& job,
                                                   std::span<const RunningJob> running);
 
+/// A job that is placed.
+struct PlacedJob {
+  const JobRequest& request;
+  std::span<const PlacedGang> gangs;
+};
+/// Adds the gangs of another job that count for the `spread` of `job`, if it is of its array and
+/// role.
+void add_siblings(const JobRequest& job, const PlacedJob& other, std::vector<PlacedGang>& out);
+
 /// Whether a node of `gangs` is where the `spread` of a job's role allows no further gang, given
 /// the jobs in `running`. O(running).
 [[nodiscard]] bool too_near(const PlaceTree& tree, const JobRequest& job,

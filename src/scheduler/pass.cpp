@@ -351,21 +351,16 @@ Pass::FoundOrRefusal Pass::find_in(const FleetView& view, const WaitingJob& job)
   return found;
 }
 
-// Those that run and those that start in this pass.
-std::vector<PlacedGang> Pass::siblings(const JobRequest& job) const {
-  std::vector<PlacedGang> gangs = siblings_of(job, s_.running);
-  for (const auto& start : starts_) {
-    const auto& started = std::get<StartJob>(result_.decisions[start.decision]);
-    const RunningJob run{.id = started.job, .request = start.job->request, .gangs = started.gangs};
-    for (PlacedGang& gang : siblings_of(job, {&run, 1})) gangs.push_back(std::move(gang));
-  }
-  return gangs;
-}
-
 JobPlaceRules Pass::rules_for(const WaitingJob& job) {
   JobPlaceRules rules;
   rules.fit = policy_.node_fit;
-  if (keeps_distance(*job.request)) rules.siblings = siblings(*job.request);
+  if (keeps_distance(*job.request)) {
+    rules.siblings = siblings_of(*job.request, s_.running);
+    for (const Start& each : starts_) {
+      const auto& start = std::get<StartJob>(result_.decisions[each.decision]);
+      add_siblings(*job.request, {*each.job->request, start.gangs}, rules.siblings);
+    }
+  }
   if (job.request->preemptible) {
     rules.share_max = static_cast<std::uint16_t>(policy_.oversubscription * kWholeDevice);
   }

@@ -368,7 +368,6 @@ class Pass {
   void yield(const WaitingJob& job, PreemptionPlan plan);
   [[nodiscard]] double lost_device_seconds(const RunningJob& job) const;
 
-  [[nodiscard]] std::vector<PlacedGang> siblings(const JobRequest& job) const;
   [[nodiscard]] JobPlaceRules rules_for(const WaitingJob& job);
   [[nodiscard]] Instant end_of(const Found& found) const;
   /// The end of a job that starts now with its slowest option.

@@ -7,7 +7,7 @@
 #include "base/distribution.hpp"
 #include "scheduler/cluster_test.hpp"
 #include "scheduler/counted_fleet.hpp"
-#include "scheduler/explain.hpp"
+#include "scheduler/explain/explain.hpp"
 #include "scheduler/run_time.hpp"
 
 namespace orrery {

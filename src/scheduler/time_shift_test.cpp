@@ -8,7 +8,7 @@
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "scheduler/cluster_test.hpp"
-#include "scheduler/explain.hpp"
+#include "scheduler/explain/explain.hpp"
 
 namespace orrery {
 namespace {

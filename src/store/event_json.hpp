@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/field_writer.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 
 namespace orrery {
 

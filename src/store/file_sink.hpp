@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "control/journal_frame.hpp"
+#include "control/log/journal_frame.hpp"
 
 namespace orrery {
 

@@ -1,12 +1,12 @@
 // store/history.hpp - the meaning of a store's batches and snapshots: the history of a control
 // core, written in order, and read back into a core.
 //
-// A log is a journal (control/journal.hpp) cut twice. A *batch* holds whole records. A *segment* is
-// a run of batches whose first one begins with the head of a journal: each start of a writer opens
-// one, and so does each snapshot. A head names the history hash before it, so the chain of
-// checksums spans all segments; a snapshot names the hash after its last batch, so the chain spans
-// dropped segments, too. Plain values; readers are for one thread. Cost: that of reading, decoding
-// and applying what the newest snapshot does not cover.
+// A log is a journal (control/log/journal.hpp) cut twice. A *batch* holds whole records. A
+// *segment* is a run of batches whose first one begins with the head of a journal: each start of a
+// writer opens one, and so does each snapshot. A head names the history hash before it, so the
+// chain of checksums spans all segments; a snapshot names the hash after its last batch, so the
+// chain spans dropped segments, too. Plain values; readers are for one thread. Cost: that of
+// reading, decoding and applying what the newest snapshot does not cover.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "control/core.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 #include "store/store.hpp"
 
 namespace orrery {

@@ -9,7 +9,7 @@
 namespace orrery {
 namespace {
 
-// Built like the magic of a journal (control/journal_frame.cpp): "OSNX" has an XXH3 checksum;
+// Built like the magic of a journal (control/log/journal_frame.cpp): "OSNX" has an XXH3 checksum;
 // "OSNP", of earlier versions, is only read, never written.
 constexpr std::string_view kMagic{"\x89OSNX\r\n\x1a", 8};
 constexpr std::string_view kMagicOfOwnChecksum{"\x89OSNP\r\n\x1a", 8};

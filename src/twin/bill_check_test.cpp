@@ -79,7 +79,7 @@ class BillCheckTest : public testing::Test {
     const auto played = trace_jobs(*trace, cluster_->resolve_context({}), cluster_->classes(), {});
     EXPECT_TRUE(played) << (played ? "" : played.error().text());
     ControlSetup setup = cluster_->setup(*policy_named(policy_), Instant());
-    setup.electricity = electricity_ ? &*electricity_ : nullptr;
+    setup.series.electricity = electricity_ ? &*electricity_ : nullptr;
     World::Facts world{*replay_rules("orrery"), {}, setup.plans};
     world.calibration = &cluster_->facts().calibration;
     Simulation simulation({setup, world, played->jobs, std::move(hooks), {}});

@@ -6,7 +6,7 @@
 
 #include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
-#include "fleet/svg_canvas.hpp"
+#include "fleet/svg/svg_canvas.hpp"
 #include "twin/html_page.hpp"
 #include "twin/plot.hpp"
 

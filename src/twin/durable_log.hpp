@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/rng.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 
 namespace orrery {
 

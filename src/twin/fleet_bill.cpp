@@ -20,7 +20,7 @@ TypeRates rates_of(const ControlSetup& setup, FleetTypeId type, Instant begin, I
     if (costs == nullptr || count == 0) return;
     const Watts idle = costs->idle().value_or(Watts());
     const DollarsPerJoule price =
-        setup.electricity != nullptr ? setup.electricity->mean(begin, now) : costs->electricity;
+        setup.series.electricity != nullptr ? setup.series.electricity->mean(begin, now) : costs->electricity;
     devices += count;
     rates.hire += count * costs->hire.value_or(DollarsPerSecond()).value();
     rates.idle_watts += count * costs->metered(idle).value();

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.hpp"
-#include "fleet/svg_canvas.hpp"
+#include "fleet/svg/svg_canvas.hpp"
 #include "twin/page_files.hpp"
 
 namespace orrery {

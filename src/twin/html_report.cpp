@@ -9,7 +9,7 @@
 
 #include "base/quantity.hpp"
 #include "base/quantity_text.hpp"
-#include "fleet/svg_canvas.hpp"
+#include "fleet/svg/svg_canvas.hpp"
 #include "twin/html_page.hpp"
 #include "twin/policy_figures.hpp"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fleet/svg_canvas.hpp"
+#include "fleet/svg/svg_canvas.hpp"
 #include "twin/axis.hpp"
 #include "twin/plot.hpp"
 

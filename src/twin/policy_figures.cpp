@@ -10,7 +10,7 @@
 
 #include "base/quantity.hpp"
 #include "base/quantity_text.hpp"
-#include "fleet/svg_canvas.hpp"
+#include "fleet/svg/svg_canvas.hpp"
 #include "twin/plot.hpp"
 #include "twin/use_figures.hpp"
 

@@ -258,8 +258,8 @@ bool is_priced(const JobUsage& usage, std::span<const FleetTypeId> unpriced) {
 
 ControlSetup control_setup(const PolicyRunInputs& in) {
   ControlSetup setup = in.cluster.setup(in.policy, in.begin);
-  setup.electricity = in.electricity;
-  setup.carbon = in.carbon;
+  setup.series.electricity = in.electricity;
+  setup.series.carbon = in.carbon;
   setup.timing.launch = in.timing.launch;
   if (!in.rules.costs) setup.timing.grace = setup.timing.launch = Duration();
   if (in.failures) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "control/control_facts.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 #include "hardware/failure_spec.hpp"
 #include "twin/power_watch.hpp"
 #include "twin/report_data.hpp"

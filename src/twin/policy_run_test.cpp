@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 #include "twin/facts_test.hpp"
 #include "twin/study_figures.hpp"
 #include "workload/job_spec.hpp"

@@ -111,12 +111,12 @@ bool ProtocolWorld::settled() {
   for (const Client& client : clients_) {
     if (!client.made || !ended(state().job(*client.made).phase)) return false;
   }
-  return state().ghosts().empty() && nodes_.keepers() == 0 && link_->attempts() == 0;
+  return state().ghosts().empty() && nodes_.keepers() == 0 && controller_->link().attempts() == 0;
 }
 
 std::string ProtocolWorld::unsettled() {
   std::string text = fmt::format("{} keepers, {} attempts linked", nodes_.keepers(),
-                                 controller_ ? link_->attempts() : 0);
+                                 controller_ ? controller_->link().attempts() : 0);
   if (!controller_) return text;
   for (const std::string& line : picture(state())) text += "; " + line;
   return text;

@@ -202,11 +202,10 @@ void ProtocolWorld::start_controller() {
   const LinkSetup link{.cluster = kCluster,
                        .term = controllers_,
                        .heartbeats = {.interval = rules_.beat, .grace = rules_.beat * 6}};
-  link_.emplace(link_of(core->state(), link, time_.now()));
   HostOutlet& outlet = *this;
   passes_.emplace(*setup_.tree);
-  controller_ = std::make_unique<ControlHost>(ControlHost::Parts{std::move(core), *link_, outlet},
-                                              time_.now());
+  controller_ = std::make_unique<AgentHost>(std::move(core), AgentHost::Setup{.link = link}, outlet,
+                                            time_.now());
   check_jobs();
   die_if_doomed();
 }

@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "agent/launch_plan.hpp"
 #include "executor/control_host.hpp"
 #include "twin/durable_log.hpp"
 #include "twin/protocol_nodes.hpp"
@@ -180,8 +179,7 @@ class ProtocolWorld final : private HostOutlet {
   VirtualTime time_;
   std::vector<bool> cut_;
   DurableLog log_;
-  std::optional<FleetLink> link_;
-  std::unique_ptr<ControlHost> controller_;
+  std::unique_ptr<AgentHost> controller_;
   std::optional<Scheduler> passes_;         ///< full passes, beside the controller
   std::optional<TenantAccounts> accounts_;  ///< set if the policy holds quotas
   std::uint64_t controllers_ = 0;

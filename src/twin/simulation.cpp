@@ -202,10 +202,12 @@ void Simulation::send(const Order& /*order*/) {
 }
 
 void Simulation::run_full_pass(Core& core, Instant now) {
-  world_.propose(full_pass(core.state(), full_scheduler_, now), now);
+  world_.send_input(full_pass(core.state(), full_scheduler_, now), now);
 }
 
-void Simulation::search_plan(const PlanKey& key) { world_.search(key, now_); }
+void Simulation::search_plan(const PlanKey& key) {
+  world_.send_input(PlanReady{key, nullptr}, now_);
+}
 
 Simulation::Settled Simulation::settled() const {
   Settled settled{state().ledger(), {}};

@@ -12,7 +12,7 @@
 
 #include "base/csv_text.hpp"
 #include "base/text_table.hpp"
-#include "fleet/svg_canvas.hpp"
+#include "fleet/svg/svg_canvas.hpp"
 #include "twin/html_page.hpp"
 #include "twin/plot.hpp"
 #include "twin/study_pairs.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/field_writer.hpp"
-#include "scheduler/explain.hpp"
+#include "scheduler/explain/explain.hpp"
 #include "scheduler/slowed_text.hpp"
 #include "twin/attempt_log.hpp"
 

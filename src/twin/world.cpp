@@ -197,9 +197,7 @@ void World::report_work(Run& run, const RunningJob& placed, Instant now) {
   for (Duration* time : {&progress.lost, &progress.saving, &progress.undetected}) {
     *time = scaled(*time, devices);
   }
-  reports_.push_back({placed.id, run.attempt, progress});
-  queue_.push(now, kEndsFirst,
-              {.kind = Kind::kReport, .index = static_cast<std::uint32_t>(reports_.size() - 1)});
+  send_input(WorkReported{placed.id, run.attempt, progress}, now);
 }
 
 Progress World::progress_of(const Job& job, Instant now) const {
@@ -277,10 +275,8 @@ std::optional<Input> World::step(const State& state) {
   const Instant now = queue_.next();
   const Event event = queue_.pop();
   switch (event.kind) {
-    case Kind::kPlan:
-      return Input{now, PlanReady{plans_[event.index], facts_.plans(plans_[event.index])}, {}};
-    case Kind::kProposal:
-      return Input{now, std::move(proposals_[event.index]), {}};
+    case Kind::kInput:
+      return Input{now, std::move(later_[event.index]), {}};
     case Kind::kRoundEnd:
       in_round_ = false;
       return std::nullopt;
@@ -294,8 +290,6 @@ std::optional<Input> World::step(const State& state) {
       return cut(event, now);
     case Kind::kParted:
       return parted(event, state, now);
-    case Kind::kReport:
-      return Input{now, reports_[event.index], {}};
     case Kind::kOver:
       return over(event, state, now);
     case Kind::kSuspect:
@@ -404,17 +398,17 @@ void World::advance(const State& state, Instant now) {
 
 std::vector<ExecutorEffect> World::take() { return std::exchange(effects_, {}); }
 
-void World::search(const PlanKey& key, Instant now) {
-  plans_.push_back(key);
-  queue_.push(now + facts_.timing.plan_search, kThen,
-              {.kind = Kind::kPlan, .index = static_cast<std::uint32_t>(plans_.size() - 1)});
-}
-
-void World::propose(Proposal proposal, Instant now) {
-  proposals_.push_back(std::move(proposal));
-  queue_.push(
-      now + facts_.timing.scheduler_latency, kThen,
-      {.kind = Kind::kProposal, .index = static_cast<std::uint32_t>(proposals_.size() - 1)});
+void World::send_input(InputKind what, Instant now) {
+  Duration after;
+  if (std::holds_alternative<Proposal>(what)) after = facts_.timing.scheduler_latency;
+  if (auto* plan = std::get_if<PlanReady>(&what)) {
+    plan->entry = facts_.plans(plan->key);
+    after = facts_.timing.plan_search;
+  }
+  const std::uint8_t rank = std::holds_alternative<WorkReported>(what) ? kEndsFirst : kThen;
+  later_.push_back(std::move(what));
+  queue_.push(now + after, rank,
+              {.kind = Kind::kInput, .index = static_cast<std::uint32_t>(later_.size() - 1)});
 }
 
 // Each job runs as many whole steps as fit into the round, or the steps it has left. The next round

@@ -51,6 +51,11 @@ struct WorldTiming {
   HeartbeatRule heartbeat;
 };
 
+/// Returns what a fault shows: its word and its evidence.
+[[nodiscard]] std::string evidence_of(const Fault& fault);
+/// Whether the ranks of a job need a network to work together.
+[[nodiscard]] bool spans_nodes(const RunningJob& placed);
+
 class World final : public Executor {
  public:
   struct Facts {
@@ -100,10 +105,9 @@ class World final : public Executor {
   }
   [[nodiscard]] std::vector<ExecutorEffect> take() override;
 
-  /// Takes the result of a full pass, which arrives after the scheduler latency.
-  void propose(Proposal proposal, Instant now);
-  /// Begins the search of a plan, whose result arrives after WorldTiming::plan_search.
-  void search(const PlanKey& key, Instant now);
+  /// Sends control an input that arrives later: a Proposal after WorldTiming::scheduler_latency, a
+  /// PlanReady, whose entry is found here, after WorldTiming::plan_search, any other at once.
+  void send_input(InputKind what, Instant now);
 
   /// In a round-based world, begins a round of all running jobs if none is under way.
   void begin_round(const State& state, Instant now);
@@ -127,8 +131,7 @@ class World final : public Executor {
     kShed,  ///< ranks of an earlier epoch are gone
     kEnd,
     kGone,
-    kPlan,
-    kProposal,
+    kInput,  ///< an input that was made before arrives
     kRoundEnd,
     kCopy,      ///< a copy of its state is due
     kMoved,     ///< bytes have arrived
@@ -139,7 +142,6 @@ class World final : public Executor {
     kParted,    ///< jobs that need the network of such a node end
     kReached,   ///< such a node reaches others again
     kOver,      ///< a fault is over
-    kReport,    ///< reports work done before the present epoch
     kRepaired,  ///< a node is back
     kSuspect,   ///< heartbeats of a silent node are missing
     kLost,      ///< enough heartbeats are missing that the node counts as lost
@@ -276,7 +278,6 @@ class World final : public Executor {
   bool lift(const Part& part, std::uint32_t index);
   /// Removes the faults of a node whose `time` (known or over) is not after `now`.
   void lift_past(NodeId node, Instant (Fault::*time)() const, Instant now);
-  [[nodiscard]] static std::string evidence_of(const Fault& fault);
   /// Whether the work since the corruption is known to be useless.
   [[nodiscard]] static bool known_wrong(const Run& run, Instant now) {
     return run.corrupt_left && run.corrupt_known <= now;
@@ -285,8 +286,6 @@ class World final : public Executor {
   void take_on(Run& run, const RunningJob& placed) const;
   /// Time of the job's work over the usual time, by the slowest of its nodes.
   [[nodiscard]] double slowness(const RunningJob& placed) const;
-  /// Whether its ranks need a network to work together.
-  [[nodiscard]] static bool spans_nodes(const RunningJob& placed);
   /// Until when a dead or cut-off node keeps its ranks from working together; `now`: none does.
   [[nodiscard]] Instant stands_until(const RunningJob& placed, Instant now) const;
   /// Ends the attempt where no node can continue it or report its progress; unsaved work is lost.
@@ -332,11 +331,9 @@ class World final : public Executor {
   std::map<Part, std::vector<std::uint32_t>> faults_on_;  ///< indexes of felt_; none is empty
   std::map<NodeId, Duration> repair_;  ///< of nodes that wait for it, or are in it
   std::map<NodeId, Silence> silent_;
-  std::uint32_t silences_ = 0;  ///< so far
-  std::vector<Run> runs_;       ///< by job
-  std::vector<PlanKey> plans_;
-  std::vector<Proposal> proposals_;
-  std::vector<WorkReported> reports_;
+  std::uint32_t silences_ = 0;    ///< so far
+  std::vector<Run> runs_;         ///< by job
+  std::vector<InputKind> later_;  ///< inputs of kInput events
   std::uint64_t corrupt_ = 0;
   Recoveries recoveries_;
   bool in_round_ = false;

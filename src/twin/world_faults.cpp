@@ -161,11 +161,11 @@ void World::lift_past(NodeId node, Instant (Fault::*time)() const, Instant now) 
   if (found->second.empty()) faults_on_.erase(found);
 }
 
-std::string World::evidence_of(const Fault& fault) {
+std::string evidence_of(const Fault& fault) {
   return std::string(word_of_fault(fault.kind)) + " (" + std::string(fault.evidence) + ")";
 }
 
-bool World::spans_nodes(const RunningJob& placed) {
+bool spans_nodes(const RunningJob& placed) {
   const NodeId first = placed.gangs.front().allocation.ranks.front().node;
   return std::ranges::any_of(placed.gangs, [first](const PlacedGang& gang) {
     return std::ranges::any_of(gang.allocation.ranks,

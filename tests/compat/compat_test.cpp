@@ -16,7 +16,7 @@
 #include "control/any_record_test.hpp"
 #include "control/codec.hpp"
 #include "control/event_fields.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 
 namespace orrery {
 namespace {

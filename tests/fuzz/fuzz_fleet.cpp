@@ -5,7 +5,7 @@
 
 #include "base/assert.hpp"
 #include "fleet/builder.hpp"
-#include "fleet/kubernetes_import.hpp"
+#include "fleet/import/kubernetes_import.hpp"
 #include "fleet/spec.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "workload/kubernetes_list.hpp"

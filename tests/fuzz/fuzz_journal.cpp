@@ -6,7 +6,7 @@
 
 #include "base/assert.hpp"
 #include "control/codec.hpp"
-#include "control/journal.hpp"
+#include "control/log/journal.hpp"
 
 namespace orrery {
 namespace {

@@ -138,8 +138,8 @@ Status ScenarioParts::set_series() {
   auto carbon = series_of(spec_, spec_.carbon);
   if (!carbon) return forward_error(carbon);
   carbon_ = *std::move(carbon);
-  setup_.electricity = electricity_ ? &*electricity_ : nullptr;
-  setup_.carbon = carbon_ ? &*carbon_ : nullptr;
+  setup_.series.electricity = electricity_ ? &*electricity_ : nullptr;
+  setup_.series.carbon = carbon_ ? &*carbon_ : nullptr;
   return {};
 }
 
