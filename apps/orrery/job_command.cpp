@@ -1,6 +1,8 @@
 // orrery jobs, job, wait, explain
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "apps/orrery/job_end.hpp"
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
+#include "base/count_text.hpp"
 
 namespace orrery {
 
@@ -61,6 +64,49 @@ Status print_job(const CommandOptions& options, LiveSession& session, std::uint6
     print_shown(LiveText::of(options).job(*job));
   }
   return {};
+}
+
+/// Prints "16 jobs: 15 running, 1 queued" and the jobs.
+void print_array(const CommandOptions& options, const std::vector<v1::Job>& jobs) {
+  std::map<std::string, std::size_t> phases;
+  for (const v1::Job& job : jobs) ++phases[job.phase()];
+  std::vector<std::string> counts;
+  for (const auto& [phase, count] : phases) counts.push_back(fmt::format("{} {}", count, phase));
+  print_text(fmt::format("{}: {}\n", counted(jobs.size(), "job"), fmt::join(counts, ", ")));
+  print_shown(LiveText::of(options).jobs(jobs));
+}
+
+/// Prints the job of a name, or all jobs of an array or service, ended ones included.
+Status print_named(const CommandOptions& options, LiveSession& session, const std::string& name) {
+  v1::ListJobsRequest request;
+  request.set_all(true);
+  request.set_name(name);
+  Result<v1::ListJobsResponse> jobs = list_jobs(session, request);
+  if (jobs && jobs->jobs().empty()) {
+    request.set_name(name + "[*]");
+    jobs = list_jobs(session, request);
+  }
+  if (!jobs) return forward_error(jobs);
+  if (jobs->jobs().empty()) {
+    return input_error({},
+                       fmt::format("there is no job \"{}\": expected a number or a name; `orrery "
+                                   "jobs --all` lists them",
+                                   name));
+  }
+  if (jobs->jobs_size() == 1) return print_job(options, session, jobs->jobs(0).id());
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*jobs);
+  } else {
+    print_array(options, {jobs->jobs().begin(), jobs->jobs().end()});
+  }
+  return {};
+}
+
+/// Prints what is known of a job, by its number or name.
+Status print_job_or_array(const CommandOptions& options, LiveSession& session,
+                          const std::string& text) {
+  if (const Result<std::uint64_t> id = job_id(text)) return print_job(options, session, *id);
+  return print_named(options, session, text);
 }
 
 Status explain_job(const CommandOptions& options, LiveSession& session, std::uint64_t id) {
@@ -132,7 +178,17 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       chosen = [&options, asked, verb] { return run_on_job(options, *asked, verb); };
     });
   };
-  add_one("job", "show the details of one job", print_job);
+  CLI::App& job =
+      *app.add_subcommand("job", "show the details of a job, or the jobs of an array or service");
+  job.footer("Examples:\n  orrery job 7\n  orrery job chat\n  orrery job 'sweep[3]'");
+  job.add_option("id", asked->ids, "number or name")->type_name("JOB")->required()->expected(1);
+  job.callback([&options, &chosen, asked] {
+    chosen = [&options, asked]() -> Status {
+      Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+      if (!session) return forward_error(session);
+      return print_job_or_array(options, **session, asked->ids.front());
+    };
+  });
   add_one("explain",
           "explain why a job waits and what would start it, or why it runs where it does",
           explain_job);

@@ -149,7 +149,7 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"jobs -- true", "only `orrery submit`, `orrery exec` and `orrery shell` take a command"},
       {"exec x -- true", "job \"x\": expected the number of a job"},
       {"exec 1 --", "nothing after --"},
-      {"job seven", "expected the number of a job"},
+      {"explain seven", "expected the number of a job"},
       {"down --dir nowhere", "no cluster at nowhere"},
       {"jobs --dir nowhere", "no cluster at nowhere"},
       {"up --nodes 0 --dir nowhere", "expected 1 to"}};
@@ -224,6 +224,33 @@ TEST_F(LiveCli, JobsAreListedPageByPageAsATableOrJson) {
   const auto json = nlohmann::json::parse(live("jobs --user ada -o json").out);
   ASSERT_EQ(json["jobs"].size(), 2u);
   EXPECT_EQ(json["jobs"][1]["id"], "12");
+}
+
+TEST_F(LiveCli, AJobIsShownByItsNameAndAnArrayOrServiceByItsJobs) {
+  controller_.on("ListJobs", [&](const FakeController::Heard& call) {
+    v1::ListJobsRequest request;
+    EXPECT_TRUE(request.ParseFromString(call.request));
+    EXPECT_TRUE(request.all());
+    v1::ListJobsResponse jobs;
+    if (request.name() == "chat[*]") {
+      *jobs.add_jobs() = job(3, "chat[0]", "running");
+      *jobs.add_jobs() = job(4, "chat[1]", "running");
+      *jobs.add_jobs() = job(5, "chat[2]", "queued");
+    }
+    if (request.name() == "train") *jobs.add_jobs() = job(9, "train", "running");
+    return answer_with(jobs);
+  });
+  controller_.on("GetJob", [&](const FakeController::Heard&) {
+    return answer_with(job(9, "train", "running"));
+  });
+  const std::string service = live("job chat").out;
+  EXPECT_TRUE(service.starts_with("3 jobs: 1 queued, 2 running\n")) << service;
+  EXPECT_TRUE(has(service, "chat[2]"));
+  EXPECT_EQ(nlohmann::json::parse(live("job chat -o json").out)["jobs"].size(), 3U);
+  EXPECT_TRUE(has(live("job train").out, "train"));
+  const CliRun none = live("job other");
+  EXPECT_EQ(none.code, 2);
+  EXPECT_TRUE(has(none.err, "there is no job \"other\"")) << none.err;
 }
 
 TEST_F(LiveCli, UsageTellsHoursOfEachTypeOfATenantAndOfAJob) {
