@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "base/env.hpp"
-#include "executor/agent_book.hpp"
+#include "executor/agents/agent_book.hpp"
 #include "fleet/fleet_map.hpp"
 
 namespace orrery {

@@ -89,7 +89,7 @@ TEST(SeriesCsv, SaysWhereAndWhatIsWrong) {
             "p.csv:1:11: the unit of \"Price (EUR/MWh)\" is \"EUR/MWh\"; expected one of USD/MWh, "
             "USD/kWh, $/MWh, $/kWh");
   EXPECT_EQ(price_refused("timestamp,Price\n"),
-            "p.csv:1:11: the unit of \"Price\" is not said; expected one of USD/MWh, USD/kWh, "
+            "p.csv:1:11: the unit of \"Price\" is not stated; expected one of USD/MWh, USD/kWh, "
             "$/MWh, $/kWh");
   EXPECT_EQ(price_refused("timestamp,price a,price b\n"),
             "p.csv:1:19: both \"price a\" and \"price b\" may be meant; name the column");
