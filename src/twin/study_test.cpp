@@ -244,7 +244,7 @@ show:
   };
   // The best of each model, although one model costs nine times as much a token.
   EXPECT_EQ(count("class=\"right best\""), 2u) << page.substr(page.find("All points"));
-  EXPECT_NE(page.find("of equal model"), page.npos);
+  EXPECT_NE(page.find("with equal model"), page.npos);
   EXPECT_EQ(count("<rect class=\"f"), 3u) << "one bar each that is known";
 }
 

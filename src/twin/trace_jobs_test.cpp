@@ -250,7 +250,7 @@ TEST_F(UnlikeTypesTest, AreRefusedWhereNothingSaysHowFastAJobIsOnEach) {
   const Result<TraceJobs> jobs = made();
   ASSERT_FALSE(jobs);
   EXPECT_EQ(jobs.error().kind, ErrorKind::kInput);
-  for (const char* way : {"--throughputs", "--map", "one type"}) {
+  for (const char* way : {"--throughputs", "--map", "a single type"}) {
     EXPECT_NE(jobs.error().text().find(way), std::string::npos) << jobs.error().text();
   }
   trace_.jobs[0].types = "a100";
