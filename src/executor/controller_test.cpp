@@ -331,17 +331,17 @@ TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
   const AttemptId id{JobId(0), 1};
   controller_->receive(NodeId(0), KeptLog{id, 0, 0, {100, "the end"}});
   controller_->close_session(session);
-  std::optional<Controller::LogAnswer> answer;
-  const auto keep = [&](const Controller::LogAnswer& said) { answer = said; };
-  controller_->ask_log({id, {0, 0, 104}}, keep);
+  std::optional<RankLogs::Answer> answer;
+  const auto keep = [&](const RankLogs::Answer& said) { answer = said; };
+  controller_->logs().ask({id, {0, 0, 104}}, keep);
   ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->source, Controller::LogSource::kAbsent);
+  EXPECT_EQ(answer->source, RankLogs::Source::kAbsent);
   EXPECT_TRUE(answer->part.found);
   EXPECT_EQ(answer->part.part.from, 104U);
   EXPECT_EQ(answer->part.part.bytes, "end");
-  controller_->ask_log({id, {0, 1, 0}}, keep);
-  EXPECT_EQ(answer->source, Controller::LogSource::kAbsent);
-  const std::vector<Controller::LogPlace> places = controller_->log_places(id);
+  controller_->logs().ask({id, {0, 1, 0}}, keep);
+  EXPECT_EQ(answer->source, RankLogs::Source::kAbsent);
+  const std::vector<RankLogs::Place> places = controller_->logs().places(id);
   ASSERT_EQ(places.size(), 8U);
   EXPECT_EQ(places[7].rank, 7U);
 }

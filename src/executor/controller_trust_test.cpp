@@ -98,8 +98,8 @@ TEST_F(ControllerTest, AnAgentSpeaksForTheRanksOfItsOwnNodeAlone) {
   EXPECT_EQ(controller_->agents().notes_of(id.job)->progress.step, 3U);
   // The answer to a question for another node.
   std::string log;
-  controller_->ask_log({id, {0, 0, 0}},
-                       [&](const Controller::LogAnswer& said) { log = said.part.part.bytes; });
+  controller_->logs().ask({id, {0, 0, 0}},
+                       [&](const RankLogs::Answer& said) { log = said.part.part.bytes; });
   const auto answer = [](const std::string& bytes) {
     return AttemptLogPart{.id = 1, .found = true, .size = bytes.size(), .part = {0, bytes}};
   };
@@ -109,8 +109,8 @@ TEST_F(ControllerTest, AnAgentSpeaksForTheRanksOfItsOwnNodeAlone) {
   EXPECT_EQ(log, "said");
   EXPECT_EQ(controller_->counts().foreign_reports, (std::map<NodeId, std::uint64_t>{{other, 7U}}));
   controller_->close_session(honest);
-  Controller::LogAnswer kept;
-  controller_->ask_log({id, {0, 0, 0}}, [&](const Controller::LogAnswer& said) { kept = said; });
+  RankLogs::Answer kept;
+  controller_->logs().ask({id, {0, 0, 0}}, [&](const RankLogs::Answer& said) { kept = said; });
   EXPECT_FALSE(kept.part.found) << kept.part.part.bytes;
   controller_->close_session(liar);
 }
