@@ -82,9 +82,16 @@ def blank_literals(text):
     return LITERALS.sub(replace, text)
 
 
-def without_comments(text):
-    """The words of a text that a compiler reads, comments left out; literals are as they are."""
-    return LITERALS.sub(lambda match: " " if match["comment"] else match.group(0), text).split()
+INCLUDE = re.compile(r'^#\s*include\s+["<](?:[^">]*/)?([^">]+)[">]', re.M)
+
+
+def code_words(text):
+    """The words of a text without comments, contents of texts and folders of includes: what decides
+    whether it compiles."""
+    def word(match):
+        return " " if match["comment"] else match.group(0) if match["number"] else ' "" '
+    code = LITERALS.sub(word, INCLUDE.sub(r"include \1", text))
+    return re.sub(r'(?:""\s*)+', '"" ', code).split()
 
 
 def tokenize(code):
