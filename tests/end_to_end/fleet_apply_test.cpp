@@ -44,7 +44,8 @@ sites:
 /// The nodes of a cluster, as its controller lists them.
 std::set<std::string> names_in(const std::string& list) {
   std::set<std::string> names;
-  for (const Json& node : Json::parse(list)["nodes"]) names.insert(node["name"]);
+  const Json answer = Json::parse(list);
+  for (const Json& node : answer["nodes"]) names.insert(node["name"]);
   return names;
 }
 
