@@ -82,6 +82,13 @@ def blank_literals(text):
     return LITERALS.sub(replace, text)
 
 
+TYPE_NAMES = re.compile(r"^(?:template <.*> *\n)?(?:struct|class|enum class|enum|union|using) +(\w+)",
+                        re.M)
+# Functions of a header, outside of classes: a source's own by the same name hides it from the next
+# source.
+FREE_FUNCTIONS = re.compile(r"^(?:\[\[nodiscard\]\] |inline |constexpr |template <[^\n]*>\n)*"
+                            r"[\w:<>,&* ]+?[ &*](\w+)\(", re.M)
+VALUE_NAMES = re.compile(r"^[\w:][^(){};=\n]*?[ &*](\w+)(?:\[\w*\])? *[({=;]", re.M)
 INCLUDE = re.compile(r'^#\s*include\s+["<](?:[^">]*/)?([^">]+)[">]', re.M)
 
 
@@ -92,6 +99,11 @@ def code_words(text):
         return " " if match["comment"] else match.group(0) if match["number"] else ' "" '
     code = LITERALS.sub(word, INCLUDE.sub(r"include \1", text))
     return re.sub(r'(?:""\s*)+', '"" ', code).split()
+
+
+def declared_in(text):
+    """The names of types and free functions of a header."""
+    return {name for rule in (TYPE_NAMES, FREE_FUNCTIONS) for name in rule.findall(text)}
 
 
 def tokenize(code):

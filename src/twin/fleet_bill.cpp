@@ -19,8 +19,9 @@ TypeRates rates_of(const ControlSetup& setup, FleetTypeId type, Instant begin, I
   const auto add = [&](const DeviceCosts* costs, double count) {
     if (costs == nullptr || count == 0) return;
     const Watts idle = costs->idle().value_or(Watts());
-    const DollarsPerJoule price =
-        setup.series.electricity != nullptr ? setup.series.electricity->mean(begin, now) : costs->electricity;
+    const DollarsPerJoule price = setup.series.electricity != nullptr
+                                      ? setup.series.electricity->mean(begin, now)
+                                      : costs->electricity;
     devices += count;
     rates.hire += count * costs->hire.value_or(DollarsPerSecond()).value();
     rates.idle_watts += count * costs->metered(idle).value();
