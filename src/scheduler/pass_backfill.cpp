@@ -67,7 +67,9 @@ void Pass::reserve(const QueuedJob& queued, const Refusal& refusal) {
   const Duration unknown = Duration::from_seconds(policy_.unknown_run.value());
   const Duration length = time_left(job, s_.plans, unknown);
   std::optional<Slot> slot = m_.timeline_.earliest(
-      place_try(m_.placer_, *job.request, {.fit = policy_.node_fit}), {length, queued.room});
+      place_try(m_.placer_, *job.request,
+                {.fit = policy_.node_fit, .siblings = rules_for(job).siblings}),
+      {length, queued.room});
   if (!slot) return;
   if (!needed) {
     const Overtaking with = overtaking_by_arrivals(queued);

@@ -519,7 +519,7 @@ TEST_F(Cli, SchedulesAQueueOfJobFiles) {
   EXPECT_EQ(json.code, 0) << json.err;
   const auto answer = nlohmann::json::parse(json.out);
   EXPECT_EQ(answer["policy"], "capacity");
-  EXPECT_EQ(answer["started"].size() + answer["waiting"].size(), 2u);
+  EXPECT_EQ(answer["started"].size() + answer["waiting"].size(), 5u) << "four are replicas";
 }
 
 TEST_F(Cli, ListsJobsBehindAHeadThatStopsTheQueueAndThoseThatWaitForOthers) {
