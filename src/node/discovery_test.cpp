@@ -163,7 +163,7 @@ TEST_F(DiscoveryTest, ADeviceThatTheCatalogDoesNotKnowIsNotedAndNotOffered) {
   Discovery two = find(machine_with_nvml(ORRERY_FAKE_NVML));
   EXPECT_EQ(offer_of(two).accelerator, "nvidia-h100-sxm5-80g") << "of as many the first";
   ASSERT_EQ(two.notes.size(), 1u);
-  EXPECT_TRUE(two.notes[0].starts_with("1 x nvidia-l40s beside 1 x")) << two.notes[0];
+  EXPECT_TRUE(two.notes[0].starts_with("1 x nvidia-l40s besides 1 x")) << two.notes[0];
 }
 
 TEST_F(DiscoveryTest, ADeviceOfRocmSmiIsFoundAndReadByWhatItsReleaseHas) {

@@ -83,7 +83,7 @@ TEST(MachineCheck, EachTrapIsSeenAndSaysWhatToDo) {
       {"disk", kWarning, "on a local disk", [](auto& m) { m.disk.kind = "nfs"; }},
       {"sync", kWarning, "faster", [](auto& m) { m.disk.sync = Duration::milliseconds(80); }},
       {"clock", kProblem, "kernel", [](auto& m) { m.clock.backwards = true; }},
-      {"clock", kWarning, "slowly", [](auto& m) { m.clock.jump = Duration::seconds(-3); }},
+      {"clock", kWarning, "gradually", [](auto& m) { m.clock.jump = Duration::seconds(-3); }},
       {"clock", kWarning, "chrony", [](auto& m) { m.clock.synchronised = false; }},
       {"python", kWarning, "PyTorch", [](auto& m) { m.python = {}; }},
       {"jax", kWarning, "JAX_PROCESS_ID", [](auto& m) { m.python.packages = {"jax"}; }},

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kVersions{"v1", "v2", "v3", "v4", "v5", "v6", "v7"};
+constexpr std::array<std::string_view, 8> kVersions{"v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8"};
 
 /// Prints fields, separated by blanks: lists after their number of elements.
 class PrintedFields : public FieldWalk<PrintedFields> {
