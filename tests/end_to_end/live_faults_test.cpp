@@ -489,7 +489,7 @@ TEST_F(LiveFaults, ASecondAgentOfACopiedDiskIsRefusedAndEnds) {
   // An agent that joins with a token of its own takes the node over for good.
   const CliRun token = live("node token node-0");
   ASSERT_EQ(token.code, 0) << token.err;
-  EXPECT_NE(token.err.find("note: node-0 has an agent"), std::string::npos) << token.err;
+  EXPECT_NE(token.err.find("note: node-0 already has an agent"), std::string::npos) << token.err;
   EXPECT_NE(token.err.find("orrery-agent --node node-0 --controller " + address), std::string::npos)
       << token.err;
   (void)write("token", token.out);
