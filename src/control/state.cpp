@@ -12,9 +12,9 @@ namespace orrery {
 namespace {
 
 std::vector<std::uint32_t> devices_by_type(const Topology& topology) {
-  std::vector<std::uint32_t> devices;
-  for (std::uint32_t t = 0; t < topology.type_count(); ++t) {
-    devices.push_back(topology.device_count(Topology::root(), FleetTypeId(t)));
+  std::vector<std::uint32_t> devices(topology.type_count());
+  for (std::uint32_t t = 0; t < devices.size(); ++t) {
+    devices[t] = topology.device_count(Topology::root(), FleetTypeId(t));
   }
   return devices;
 }
