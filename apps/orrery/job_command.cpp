@@ -71,6 +71,7 @@ void print_array(const CommandOptions& options, const std::vector<v1::Job>& jobs
   std::map<std::string, std::size_t> phases;
   for (const v1::Job& job : jobs) ++phases[job.phase()];
   std::vector<std::string> counts;
+  counts.reserve(phases.size());
   for (const auto& [phase, count] : phases) counts.push_back(fmt::format("{} {}", count, phase));
   print_text(fmt::format("{}: {}\n", counted(jobs.size(), "job"), fmt::join(counts, ", ")));
   print_shown(LiveText::of(options).jobs(jobs));

@@ -352,6 +352,7 @@ bool LocalCluster::runs() const {
 
 void LocalCluster::end_nodes(const std::vector<std::string>& nodes) {
   std::vector<ProcessIdentity> agents;
+  agents.reserve(nodes.size());
   for (const std::string& node : nodes) agents.push_back(process(node).process);
   end_all(agents, kEndPatience);
   (void)end_keepers(nodes);

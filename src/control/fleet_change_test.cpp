@@ -32,8 +32,10 @@ std::string fleet_of(const std::vector<TestRack>& racks) {
 const std::vector<TestRack> kTwoRacks{{"a"}, {"b"}};
 
 std::vector<std::string> node_names(const ScriptedCluster& cluster, JobId job) {
+  const std::vector<NodeId> nodes = cluster.nodes(job);
   std::vector<std::string> names;
-  for (const NodeId node : cluster.nodes(job)) names.push_back(cluster.topology().node_name(node));
+  names.reserve(nodes.size());
+  for (const NodeId node : nodes) names.push_back(cluster.topology().node_name(node));
   return names;
 }
 

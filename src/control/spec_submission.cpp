@@ -44,8 +44,10 @@ std::vector<JobId>& dependencies_of(Submission& submission, AfterCondition when)
 
 std::vector<Submission> jobs_of(const JobSpec& spec, const Submission& each, ArrayId array,
                                 ClassTable& classes) {
+  std::vector<JobRequest> requests = requests_of(spec, each.request, array, classes);
   std::vector<Submission> jobs;
-  for (JobRequest& request : requests_of(spec, each.request, array, classes)) {
+  jobs.reserve(requests.size());
+  for (JobRequest& request : requests) {
     Submission& job = jobs.emplace_back(each);
     job.request = std::move(request);
     if (spec.array) job.parallel = spec.array->parallel.value_or(0);

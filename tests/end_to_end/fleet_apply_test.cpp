@@ -80,6 +80,7 @@ class FleetApplyTest : public LocalClusterTest {
   /// Fills so many nodes, each with a job that ends when the file `go` is there.
   [[nodiscard]] std::vector<std::string> fill(int nodes) const {
     std::vector<std::string> ids;
+    ids.reserve(static_cast<std::size_t>(nodes));
     for (int i = 0; i < nodes; ++i) {
       ids.push_back(submitted("-n 8 --per node -- sh -c 'until [ -e " + path("go") +
                               " ]; do sleep 0.05; done'"));
