@@ -117,19 +117,6 @@ Status back_up(const CommandOptions& options, const StoreRequest& asked) {
   return {};
 }
 
-class StateTarget final : public HistoryTarget {
- public:
-  explicit StateTarget(const ControlSetup& setup) : setup_(setup) {}
-  void begin() override { state_ = std::make_unique<State>(setup_); }
-  Status restore(std::string_view snapshot) override { return orrery::restore(*state_, snapshot); }
-  void apply(const TimedEvent& event) override { state_->apply(event.at, event.what); }
-  [[nodiscard]] const State& state() const { return *state_; }
-
- private:
-  const ControlSetup& setup_;
-  std::unique_ptr<State> state_;
-};
-
 /// The bytes of a snapshot of all there is, after it was restored and found to be the same state.
 Result<Batch> checked_snapshot(SqliteStore& store, const ControlSetup& setup) {
   StateTarget target(setup);

@@ -33,19 +33,6 @@ Status restore_backup(const CommandOptions& options, RestoreRequest asked) {
   return {};
 }
 
-class SalvagedTarget final : public HistoryTarget {
- public:
-  explicit SalvagedTarget(const ControlSetup& setup) : setup_(setup) {}
-  void begin() override { state_ = std::make_unique<State>(setup_); }
-  Status restore(std::string_view snapshot) override { return orrery::restore(*state_, snapshot); }
-  void apply(const TimedEvent& event) override { state_->apply(event.at, event.what); }
-  [[nodiscard]] std::uint64_t next_job() const { return setup_.next_job(state_->jobs()); }
-
- private:
-  const ControlSetup& setup_;
-  std::unique_ptr<State> state_;
-};
-
 /// The first job number that the salvaged log has not given out; read as a controller will read it,
 /// so that a store that could not be started is told here.
 Result<std::uint64_t> next_job_of(const CommandOptions& options, const std::string& from,
@@ -55,10 +42,10 @@ Result<std::uint64_t> next_job_of(const CommandOptions& options, const std::stri
   Result<std::unique_ptr<StoredSetup>> setup =
       StoredSetup::load(with_catalog_of(options, from), **store);
   if (!setup) return forward_error(setup);
-  SalvagedTarget target((*setup)->control());
+  StateTarget target((*setup)->control());
   HistoryResult<RecoveredHistory> history = recover_history(**store, nullptr, target);
   if (!history) return forward_error(history);
-  return target.next_job();
+  return (*setup)->control().next_job(target.state().jobs());
 }
 
 std::string print_lost(const SalvagedStore& salvaged, std::uint64_t next_job) {

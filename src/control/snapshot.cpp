@@ -504,6 +504,22 @@ Result<State> with_fleet(const State& state, const ControlSetup& next) {
   return changed;
 }
 
+Status check_replay(const State& state, const Event& event) {
+  const auto* set = std::get_if<FleetSet>(&event);
+  if (set == nullptr) return {};
+  const FleetSource& fleets = state.setup().fleets.source;
+  if (!fleets) return environment_error("the log changes the fleet, which is fixed here");
+  const Result<const ControlSetup*> next = fleets(set->yaml);
+  if (!next) {
+    return environment_error("the fleet that the log changes to cannot be built any more: " +
+                             next.error().text());
+  }
+  const Result<State> changed = with_fleet(state, **next);
+  if (changed) return {};
+  return environment_error("the fleet that the log changes to does not fit any more: " +
+                           changed.error().text());
+}
+
 Status restore(State& state, std::string_view bytes) {
   ORRERY_ASSERT(state.version() == 0, "a snapshot is restored into a new state");
   if (bytes.size() < sizeof(std::uint64_t)) return environment_error("the snapshot is cut short");

@@ -35,4 +35,8 @@ namespace orrery {
 /// fleet_map(); a node that is gone has jobs, or its order has changed. O(size of the state).
 [[nodiscard]] Result<State> with_fleet(const State& state, const ControlSetup& next);
 
+/// Checks an event of a log before it is applied. Error: its fleet cannot be built any more,
+/// because the catalog or the program is another one. O(1) for other events.
+[[nodiscard]] Status check_replay(const State& state, const Event& event);
+
 }  // namespace orrery

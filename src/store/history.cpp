@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "control/snapshot.hpp"
 #include "store/setup_texts.hpp"
 
 namespace orrery {
@@ -139,10 +140,14 @@ HistoryResult<RecoveredHistory> replay(StoreReader& store, const HistoryStart& s
                                        const PlanSource* plans, HistoryTarget& target) {
   HistoryResult<HistoryReader> reader = HistoryReader::open(store, start, plans);
   if (!reader) return tl::unexpected(reader.error());
-  const EventVisitor apply = [&](const TimedEvent& event) { target.apply(event); };
+  Status applied;
+  const EventVisitor apply = [&](const TimedEvent& event) {
+    if (applied) applied = target.apply(event);
+  };
   while (true) {
     const HistoryResult<bool> more = reader->next_batch(apply);
     if (!more) return tl::unexpected(more.error());
+    if (!applied) return damaged(std::move(applied.error()), {.batch = reader->batch()});
     if (!*more) break;
   }
   RecoveredHistory recovered;
@@ -157,7 +162,11 @@ class CoreTarget final : public HistoryTarget {
   explicit CoreTarget(const ControlSetup& setup) : setup_(setup) {}
   void begin() override { core_ = std::make_unique<Core>(setup_); }
   Status restore(std::string_view snapshot) override { return core_->restore(snapshot); }
-  void apply(const TimedEvent& event) override { core_->replay(event.at, event.what); }
+  Status apply(const TimedEvent& event) override {
+    if (Status fits = check_replay(core_->state(), event.what); !fits) return fits;
+    core_->replay(event.at, event.what);
+    return {};
+  }
   std::unique_ptr<Core> take() { return std::move(core_); }
 
  private:
@@ -166,6 +175,18 @@ class CoreTarget final : public HistoryTarget {
 };
 
 }  // namespace
+
+void StateTarget::begin() { state_ = std::make_unique<State>(setup_); }
+
+Status StateTarget::restore(std::string_view snapshot) {
+  return orrery::restore(*state_, snapshot);
+}
+
+Status StateTarget::apply(const TimedEvent& event) {
+  if (Status fits = check_replay(*state_, event.what); !fits) return fits;
+  state_->apply(event.at, event.what);
+  return {};
+}
 
 HistoryResult<RecoveredHistory> recover_history(StoreReader& store, const PlanSource* plans,
                                                 HistoryTarget& target) {

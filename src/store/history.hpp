@@ -154,7 +154,23 @@ class HistoryTarget {
   /// Forgets everything: the history begins again.
   virtual void begin() = 0;
   [[nodiscard]] virtual Status restore(std::string_view snapshot) = 0;
-  virtual void apply(const TimedEvent& event) = 0;
+  /// Error: the event cannot be applied with these facts.
+  [[nodiscard]] virtual Status apply(const TimedEvent& event) = 0;
+};
+
+/// Makes the state that a history leads to. The setup outlives it.
+class StateTarget final : public HistoryTarget {
+ public:
+  explicit StateTarget(const ControlSetup& setup) : setup_(setup) {}
+  void begin() override;
+  [[nodiscard]] Status restore(std::string_view snapshot) override;
+  [[nodiscard]] Status apply(const TimedEvent& event) override;
+  /// Precondition: a history was read.
+  [[nodiscard]] const State& state() const { return *state_; }
+
+ private:
+  const ControlSetup& setup_;
+  std::unique_ptr<State> state_;
 };
 
 struct RecoveredHistory {

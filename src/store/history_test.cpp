@@ -147,6 +147,31 @@ void run_random(std::uint64_t seed, BackendKind kind) {
   EXPECT_LE(verified->snapshots.size(), 2u);
 }
 
+TEST(History, AChangedFleetIsRecoveredFromItsEventAndFromASnapshot) {
+  ScriptedCluster cluster;
+  MemoryBackend backend;
+  WrittenRun run(cluster, backend);
+  (void)cluster.run(cluster.job(8));
+  std::string grown = four_nodes();
+  grown.replace(grown.find("count: 2}]"), 8, "count: 3");
+  ASSERT_TRUE(cluster.send(SetFleet{grown}).answer.status);
+  (void)cluster.run(cluster.job(8));
+  run.take_in();
+  run.restart();
+  ControlSetup poorer = cluster.setup();
+  poorer.fleets.source = [](const std::string&) -> Result<const ControlSetup*> {
+    return input_error({"fleet.yaml", 3, 7}, "no node type \"x\"");
+  };
+  for (const bool compacted : {false, true}) {
+    if (compacted) run.compact();
+    const auto recovered = recover_core(run.store(), poorer);
+    ASSERT_FALSE(recovered) << compacted;
+    EXPECT_NE(recovered.error().text().find("no node type \"x\""), std::string::npos)
+        << recovered.error().text();
+  }
+  run.restart();
+}
+
 TEST(HistoryProperty, AfterRestartsAndSnapshotsAtRandomMomentsTheEndIsThatOfTheUnbrokenRun) {
   for (std::uint64_t seed = 1; seed <= 3 && !HasFailure(); ++seed) {
     run_random(seed, BackendKind::kMemory);
