@@ -127,7 +127,15 @@ bool EventSelection::matches(const TimedEvent& event) const {
   if (event.at < since) return false;
   if (kind && event.what.index() != *kind) return false;
   if (job && !is_of_job(event.what, *job)) return false;
-  return !node || is_of_node(event.what, *node);
+  if (!node) return true;
+  return node->id.valid() && event.at >= node->since && is_of_node(event.what, node->id);
+}
+
+void EventSelection::follow_fleet(const Controller& controller) {
+  const Instant since = controller.state().fleet_since();
+  if (!node || node->since == since) return;
+  node->id = controller.agents().node_named(node->name).value_or(NodeId());
+  node->since = since;
 }
 
 Result<EventSelection> event_selection(const Controller& controller, const Visibility& sees,
@@ -141,9 +149,9 @@ Result<EventSelection> event_selection(const Controller& controller, const Visib
     filter.job = JobId::at(*text.job);
   }
   if (!text.node.empty()) {
-    filter.node = controller.agents().node_named(text.node);
-    if (!filter.node)
-      return input_error({}, fmt::format("the fleet has no node \"{}\"", text.node));
+    const std::optional<NodeId> node = controller.agents().node_named(text.node);
+    if (!node) return input_error({}, fmt::format("the fleet has no node \"{}\"", text.node));
+    filter.node = EventSelection::OfNode{text.node, *node, controller.state().fleet_since()};
   }
   const bool known =
       sees.tenant(text.tenant) && controller.state().tenants().find(text.tenant).has_value();

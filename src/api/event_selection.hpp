@@ -15,14 +15,22 @@
 namespace orrery {
 
 struct EventSelection {
+  /// Events of a node since the fleet last changed: earlier ones have other ids.
+  struct OfNode {
+    std::string name;
+    NodeId id;  ///< invalid: the fleet has it no more
+    Instant since;
+  };
   std::optional<JobId> job;
-  std::optional<NodeId> node;
+  std::optional<OfNode> node;
   std::optional<std::size_t> kind;  ///< index of the alternative
   std::string tenant;               ///< and those below it; empty: all
   Instant since;
 
   /// Whether an event matches in all but the tenant.
   [[nodiscard]] bool matches(const TimedEvent& event) const;
+  /// Takes over a fleet that changed since the selection was made; on the loop.
+  void follow_fleet(const Controller& controller);
 };
 
 /// The selection as text of a request. `kind` may be in any case.

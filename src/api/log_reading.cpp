@@ -89,10 +89,6 @@ bool LogReading::resumed() const {
   return request_.from_attempt() != 0 && request_.from_attempt() == attempt_;
 }
 
-std::string LogReading::node_name(const Cursor& cursor) const {
-  return controller_.state().setup().topology->node_name(cursor.place.node);
-}
-
 void LogReading::note(const std::string& text) {
   v1::LogChunk chunk;
   chunk.set_note(text);
@@ -110,8 +106,9 @@ void LogReading::begin_attempt() {
     const std::uint32_t gang = request_.has_gang() ? request_.gang() : place.gang;
     const bool first_gang = !request_.has_rank() || request_.has_gang() || place.gang == 0;
     if (gang != place.gang || !first_gang) continue;
-    Cursor cursor{.place = place};
-    if (!request_.node().empty() && node_name(cursor) != request_.node()) continue;
+    const Topology& topology = *controller_.state().setup().topology;
+    Cursor cursor{.place = place, .node = topology.node_name(place.node)};
+    if (!request_.node().empty() && cursor.node != request_.node()) continue;
     cursors_.push_back(cursor);
   }
   soon(&LogReading::probe);
@@ -124,7 +121,7 @@ void LogReading::probe() {
   while (at_ < cursors_.size()) {
     const auto asked = cursors_.begin() + static_cast<std::ptrdiff_t>(at_);
     const bool silent = std::any_of(cursors_.begin(), asked, [&](const Cursor& other) {
-      return other.place.node == asked->place.node && other.source == Source::kSilent;
+      return other.node == asked->node && other.source == Source::kSilent;
     });
     if (!silent) break;
     cursors_[at_++].source = Source::kSilent;
@@ -335,7 +332,7 @@ void LogReading::send_part(Cursor& cursor, const Answer& answer) {
   chunk.set_from(part.from);
   chunk.set_gang(cursor.place.gang);
   chunk.set_rank(cursor.place.rank);
-  chunk.set_node(node_name(cursor));
+  chunk.set_node(cursor.node);
   chunk.set_ranks(ranks_);
   if (cursor.from != kFromTail && part.from > cursor.from) {
     chunk.set_skipped(part.from - cursor.from);
@@ -360,7 +357,7 @@ void LogReading::miss(Cursor& cursor, Source source) {
 }
 
 std::string LogReading::why_missing(const Cursor& cursor) const {
-  const std::string node = node_name(cursor);
+  const std::string& node = cursor.node;
   switch (cursor.source) {
     case Source::kSilent:
       return node + " does not answer";

@@ -39,6 +39,7 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
   /// The progress of reading one rank.
   struct Cursor {
     RankLogs::Place place;
+    std::string node;  ///< name: the fleet may change meanwhile
     std::uint64_t from = 0;
     std::uint64_t size = 0;         ///< when the reading of the attempt began
     std::uint64_t earliest = 0;     ///< end of what was written before `since`
@@ -73,7 +74,6 @@ class LogReading : public std::enable_shared_from_this<LogReading> {
   /// Whether the attempt being read can write no more.
   [[nodiscard]] bool attempt_over() const;
   [[nodiscard]] bool resumed() const;
-  [[nodiscard]] std::string node_name(const Cursor& cursor) const;
   [[nodiscard]] std::string why_missing(const Cursor& cursor) const;
   [[nodiscard]] std::string ranks_text() const;
   void note(const std::string& text);

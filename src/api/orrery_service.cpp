@@ -495,8 +495,9 @@ void Methods::watch_events(const v1::WatchEventsRequest& request, const CallPtr&
   auto number = std::make_shared<Controller::WatchNumber>();
   const EventFilter filter(history_visibility(*call), redaction_);
   *number = controller_.watch(
-      [this, call, number, filter, selection = *selection](const TimedEvent& event) {
+      [this, call, number, filter, selection = *selection](const TimedEvent& event) mutable {
         if (!call->wanted()) return controller_.unwatch(*number);
+        selection.follow_fleet(controller_);
         if (!selection.matches(event) || !of_tenant(controller_, event, selection.tenant)) return;
         const std::optional<TimedEvent> shown = filter.shown(event);
         if (shown) call->send(event_view(controller_, *shown));
