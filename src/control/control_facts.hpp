@@ -44,8 +44,11 @@ class ControlFacts {
   /// The setup of one run; refers to this object. Power limits apply where the fleet has any.
   [[nodiscard]] ControlSetup setup(const Policy& policy, Instant begin);
   [[nodiscard]] ResolveContext resolve_context(Instant now);
-  /// Takes over the numbers of the work that other facts know. Precondition: none is known here.
-  void take_works(const ControlFacts& from) { works_ = from.works_; }
+  /// Takes over the numbers of the work that other facts know. Precondition: they know all that is
+  /// known here.
+  void take_works(const ControlFacts& from) {
+    if (this != &from) works_ = from.works_;
+  }
   [[nodiscard]] ClassTable& classes() { return classes_; }
   /// Returns a plan that was found before, or searches it.
   [[nodiscard]] std::shared_ptr<const PlanEntry> plan(const PlanKey& key);

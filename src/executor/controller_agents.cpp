@@ -237,7 +237,7 @@ const std::string& Controller::fleet_text() const {
   return changed.empty() ? begun_with().fleet : changed;
 }
 
-/// Returns what would change. Errors: the new fleet does not fit the present state, whatever jobs
+/// Returns what would change. Errors: the new fleet does not fit the present one, whatever jobs
 /// run.
 Result<FleetChange> Controller::fleet_change(const std::string& yaml) const {
   const ControlSetup& setup = state().setup();
@@ -254,9 +254,6 @@ Result<FleetChange> Controller::fleet_change(const std::string& yaml) const {
     std::vector<JobId> jobs = jobs_left_on(state(), node);
     if (!jobs.empty()) change.busy.push_back({change.retired.back(), std::move(jobs)});
   }
-  if (!change.busy.empty()) return change;
-  const Result<State> changed = with_fleet(state(), **next);
-  if (!changed) return tl::unexpected(changed.error());
   return change;
 }
 
@@ -266,16 +263,21 @@ void Controller::apply_fleet(const std::string& yaml, FleetApply how, const std:
     return answered(tl::unexpected(Error{ErrorKind::kEnvironment, std::move(why), {}}));
   }
   Result<FleetChange> change = fleet_change(yaml);
-  const bool only_shown = how == FleetApply::kDryRun || yaml == fleet_text();
-  if (!change || only_shown || !change->busy.empty()) {
-    if (change) change->applied = how == FleetApply::kApply && change->busy.empty();
-    return answered(std::move(change));
+  const bool fits = change && change->busy.empty();
+  if (fits && how == FleetApply::kDryRun) {
+    const Result<State> changed = with_fleet(state(), **state().setup().fleets.source(yaml));
+    if (!changed) change = tl::unexpected(changed.error());
+  }
+  if (!fits || how == FleetApply::kDryRun) return answered(std::move(change));
+  change->applied = true;
+  if (yaml == fleet_text()) {
+    return after_durable(
+        [change = *std::move(change), answered = std::move(answered)] { answered(change); });
   }
   const Topology& before = *state().setup().topology;
   const FleetMap map = *fleet_map(before, *(*state().setup().fleets.source(yaml))->topology);
   for (const NodeId node : map.retired()) commands_->lose(node, before.node_name(node));
   host_->drop_orders();
-  change->applied = true;
   handle(SetFleet{yaml}, request_id,
          [change = *std::move(change), answered = std::move(answered)](const Answer& answer) {
            if (!answer.status) return answered(tl::unexpected(answer.status.error()));
@@ -288,7 +290,7 @@ void Controller::apply_fleet(const std::string& yaml, FleetApply how, const std:
 /// Makes everything beside the state that has ids of the fleet follow a change.
 void Controller::use_fleet(const FleetMap& map) {
   ++fleets_;
-  setup_->use(state());
+  setup_->use(state(), fleets_);
   const ControlSetup& setup = state().setup();
   const Error retired{ErrorKind::kInput, "the node was retired from the fleet", {}};
   for (AgentSession* session : agents_->use(*setup.topology, map)) session->replace(retired);
@@ -296,6 +298,10 @@ void Controller::use_fleet(const FleetMap& map) {
   number_nodes();
   host_->renew_link(now());
   beside_.run([this, tree = setup.tree] { passes_.emplace(*tree); });
+  // Behind the searches and passes on the fleet of before, which need its facts.
+  searches_.run([this, change = fleets_] {
+    beside_.run([this, change] { env_.post([this, change] { setup_->forget_left(change); }); });
+  });
   logs_->use(map);
   std::map<NodeId, std::uint64_t> foreign;
   for (const auto& [node, times] : counts_.foreign_reports) {

@@ -99,7 +99,7 @@ TEST_F(ControllerTest, AnAgentSpeaksForTheRanksOfItsOwnNodeAlone) {
   // The answer to a question for another node.
   std::string log;
   controller_->logs().ask({id, {0, 0, 0}},
-                       [&](const RankLogs::Answer& said) { log = said.part.part.bytes; });
+                          [&](const RankLogs::Answer& said) { log = said.part.part.bytes; });
   const auto answer = [](const std::string& bytes) {
     return AttemptLogPart{.id = 1, .found = true, .size = bytes.size(), .part = {0, bytes}};
   };

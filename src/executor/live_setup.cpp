@@ -16,8 +16,9 @@ constexpr std::string_view kWorkText = "work.";
 /// Names of texts with job numbers that a lost part of the log gave out: "lost_jobs.000001" with
 /// "15 31" means 15 to 30.
 constexpr std::string_view kLostText = "lost_jobs.";
-/// The most fleets that are kept beside the first.
-constexpr std::size_t kVersionsKept = 4;
+/// The most fleets that are kept although the controller was never changed to them. While a log is
+/// replayed, its state has one of them, the one that was asked for last.
+constexpr std::ptrdiff_t kUnusedVersions = 4;
 
 }  // namespace
 
@@ -43,10 +44,22 @@ Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const ControlFacts::Facts& fa
   return live;
 }
 
+LiveSetup::Version* LiveSetup::known(const std::string& fleet) {
+  const auto found = std::ranges::find_if(
+      versions_, [&](const auto& each) { return each->control.fleets.text == fleet; });
+  if (found == versions_.end()) return nullptr;
+  std::rotate(found, found + 1, versions_.end());
+  return versions_.back().get();
+}
+
 Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
-  if (fleet.empty() || fleet == texts_.fleet) return &control_;
-  for (const std::unique_ptr<Version>& known : versions_) {
-    if (known->control.fleets.text == fleet) return &known->control;
+  if (fleet.empty() || fleet == texts_.fleet) {
+    facts_->take_works(*in_use_);
+    return &control_;
+  }
+  if (Version* version = known(fleet); version != nullptr) {
+    version->facts->take_works(*in_use_);
+    return &version->control;
   }
   SetupTexts texts = texts_;
   texts.fleet = fleet;
@@ -59,12 +72,17 @@ Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
   version->control.timing = control_.timing;
   version->control.lost_jobs = control_.lost_jobs;
   version->control.fleets = {control_.fleets.source, fleet};
-  // A pass on the fleet of before may still run.
-  const auto used = [&](const auto& each) { return each->facts.get() == in_use_; };
-  if (versions_.size() >= kVersionsKept) {
-    versions_.erase(std::ranges::find_if_not(versions_, used));
+  const auto unused = [](const auto& each) { return !each->used_by; };
+  if (std::ranges::count_if(versions_, unused) >= kUnusedVersions) {
+    versions_.erase(std::ranges::find_if(versions_, unused));
   }
   return &versions_.emplace_back(std::move(version))->control;
+}
+
+void LiveSetup::forget_left(std::uint32_t change) {
+  std::erase_if(versions_, [&](const auto& each) {
+    return each->used_by && *each->used_by < change && each->facts.get() != in_use_;
+  });
 }
 
 const ControlSetup& LiveSetup::in_use() const {
@@ -73,11 +91,15 @@ const ControlSetup& LiveSetup::in_use() const {
   return found == versions_.end() ? control_ : (*found)->control;
 }
 
-void LiveSetup::use(const State& state) {
+void LiveSetup::use(const State& state, std::uint32_t change) {
+  const ControlFacts& before = *in_use_;
   in_use_ = facts_.get();
-  for (const std::unique_ptr<Version>& known : versions_) {
-    if (&known->control == &state.setup()) in_use_ = known->facts.get();
+  for (const std::unique_ptr<Version>& each : versions_) {
+    if (&each->control != &state.setup()) continue;
+    each->used_by = change;
+    in_use_ = each->facts.get();
   }
+  in_use_->take_works(before);
   intake_.use(*in_use_);
   intake_.take_up_jobs(state);
 }
@@ -110,7 +132,7 @@ Status LiveSetup::take_up_lost(const std::string& name, const std::string& text)
 
 StoreTexts LiveSetup::lose_jobs(const JobNumbers& lost) {
   control_.lost_jobs.push_back(lost);
-  for (const std::unique_ptr<Version>& known : versions_) known->control.lost_jobs.push_back(lost);
+  for (const std::unique_ptr<Version>& each : versions_) each->control.lost_jobs.push_back(lost);
   return {{fmt::format("{}{:06}", kLostText, control_.lost_jobs.size()),
            fmt::format("{} {}", lost.from, lost.to)}};
 }

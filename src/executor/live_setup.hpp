@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "control/control_facts.hpp"
@@ -36,8 +37,12 @@ class LiveSetup {
   [[nodiscard]] const ControlSetup& control() const { return control_; }
   /// The setup of the fleet in use.
   [[nodiscard]] const ControlSetup& in_use() const;
-  /// Makes the fleet of a state the one in use, and registers its jobs.
-  void use(const State& state);
+  /// Makes the fleet of a state the one in use, and registers its jobs. Earlier fleets stay,
+  /// because passes and plan searches on them may still run. `change`: its number; they increase.
+  void use(const State& state, std::uint32_t change = 0);
+  /// Forgets the fleets that were left by a change. Precondition: nothing that began before that
+  /// change runs any more.
+  void forget_left(std::uint32_t change);
 
   /// Returns the next text that brought new work in the form to be stored.
   [[nodiscard]] StoreTexts work_text(const std::string& text);
@@ -50,7 +55,9 @@ class LiveSetup {
   struct Version {
     std::unique_ptr<ControlFacts> facts;
     ControlSetup control;
+    std::optional<std::uint32_t> used_by;  ///< the last change that made it the fleet in use
   };
+  [[nodiscard]] Version* known(const std::string& fleet);
   [[nodiscard]] Result<const ControlSetup*> version_of(const std::string& fleet);
   [[nodiscard]] Status take_up(const StoreTexts& texts);
   [[nodiscard]] Status take_up_lost(const std::string& name, const std::string& text);
@@ -60,7 +67,7 @@ class LiveSetup {
   JobIntake intake_;
   ControlSetup control_;
   ControlFacts* in_use_;
-  std::deque<std::unique_ptr<Version>> versions_;  ///< the newest few, and the one in use
+  std::deque<std::unique_ptr<Version>> versions_;  ///< the one asked for last is at the end
   std::uint32_t works_ = 0;                        ///< number of texts that brought new work
 };
 

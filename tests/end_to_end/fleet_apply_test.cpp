@@ -51,8 +51,8 @@ std::set<std::string> names_in(const std::string& list) {
 
 class FleetApplyTest : public LocalClusterTest {
  protected:
-  void SetUp() override {
-    Cli::SetUp();
+  /// Each test begins with a fleet of its own.
+  void bring_up() override {
     std::filesystem::create_directory(path("c"));
     two_ = write("two.yaml", fleet_of(2));
     four_ = write("four.yaml", fleet_of(4));

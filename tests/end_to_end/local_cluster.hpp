@@ -21,6 +21,9 @@ class LocalClusterTest : public Cli {
  protected:
   void SetUp() override {
     Cli::SetUp();
+    bring_up();
+  }
+  virtual void bring_up() {
     const CliRun up = live("up --nodes 2 --accelerators 2");
     ASSERT_EQ(up.code, 0) << up.err;
   }

@@ -7,7 +7,7 @@
 
 namespace orrery {
 
-/// ORRERY_TEST_SEED, else 1; printed, so that whoever reads a failure can run the same again.
+/// ORRERY_TEST_SEED, else 1; printed, so that a failure can be repeated with the same seed.
 inline std::uint64_t test_seed() {
   const char* given = std::getenv("ORRERY_TEST_SEED");
   const std::uint64_t seed = given == nullptr ? 1 : std::strtoull(given, nullptr, 10);

@@ -1,0 +1,134 @@
+// The fleet of a controller changes: agents, work and restarts follow it.
+#include <fmt/format.h>
+
+#include "executor/controller_test.hpp"
+
+namespace orrery {
+namespace {
+
+/// The fleet of the lab with a rack before its nodes.
+std::string grown(const std::string& names) {
+  std::string text = kLabFleet;
+  const std::string racks = "      racks:\n";
+  text.insert(text.find(racks) + racks.size(),
+              "      - {name: new, nodes: [{type: dgx-h100, count: 1, names: " + names + "}]}\n");
+  return text;
+}
+
+class ControllerFleetTest : public ControllerTest {
+ protected:
+  Result<FleetChange> apply(const std::string& fleet, FleetApply how = FleetApply::kApply) {
+    std::optional<Result<FleetChange>> answer;
+    controller_->apply_fleet(fleet, how, "",
+                             [&](Result<FleetChange> change) { answer = std::move(change); });
+    await([&] { return answer.has_value(); });
+    return *answer;
+  }
+  /// Submits a job with planned work that no other sequence length has. Returns its work.
+  WorkId train(int sequence) {
+    const auto jobs = submit(fmt::format(
+        "apiVersion: orrery/v1\nkind: Train\nname: train\n"
+        "roles: [{{accelerators: 8, work: {{model: llama-3.1-8b, sequence: {}, steps: 10}}}}]\n"
+        "launch: {{command: [train]}}\n",
+        sequence));
+    EXPECT_TRUE(jobs) << jobs.error().text();
+    return *controller_->state().job(jobs->front()).submission->request.roles[0].work;
+  }
+  [[nodiscard]] NodeId node(const std::string& name) const {
+    return controller_->agents().node_named(name).value_or(NodeId());
+  }
+};
+
+// Facts of a fleet that was asked about, or left, must learn the work that came meanwhile.
+TEST_F(ControllerFleetTest, WorkKeepsItsNumberThroughChangesAndStarts) {
+  ASSERT_TRUE(apply(grown("node7"), FleetApply::kDryRun));
+  const WorkId first = train(1024);
+  ASSERT_TRUE(apply(grown("node7")));
+  const WorkId second = train(2048);
+  const Result<FleetChange> back = apply(kLabFleet);
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->retired, std::vector<std::string>{"node7"});
+  const WorkId third = train(4096);
+  EXPECT_NE(first, second);
+  EXPECT_NE(first, third);
+  EXPECT_NE(second, third);
+  ASSERT_TRUE(apply(grown("node8")));
+  for (const bool restarted : {false, true}) {
+    if (restarted) stop(), start();
+    EXPECT_EQ(train(1024), first);
+    EXPECT_EQ(train(2048), second);
+    EXPECT_EQ(train(4096), third);
+  }
+}
+
+// Only the fleets in use stay in memory; the log names them all.
+TEST_F(ControllerFleetTest, ManyChangesAreReplayed) {
+  for (const int number : {11, 12, 13, 14, 11, 15, 16, 12}) {
+    ASSERT_TRUE(apply(grown(fmt::format("node{}", number))));
+    ASSERT_TRUE(apply(grown("node99"), FleetApply::kDryRun));
+  }
+  stop();
+  start();
+  EXPECT_TRUE(node("node12").valid());
+  EXPECT_FALSE(node("node16").valid());
+  EXPECT_EQ(controller_->fleet_text(), grown("node12"));
+}
+
+TEST_F(ControllerFleetTest, AnAgentKeepsItsSessionAndItsNumberWhenItsNodeGetsAnotherId) {
+  Session first;
+  Session second;
+  join("node0", first);
+  join("node1", second);
+  const NodeId number = std::get<AgentWelcome>(second.messages.at(0)).node;
+  ASSERT_TRUE(submit(job("one")));
+  ASSERT_TRUE(submit(job("two")));
+  await([&] {
+    return first.orders<LaunchRanks>().size() + second.orders<LaunchRanks>().size() == 2U;
+  });
+  const std::size_t asked = second.orders<Reconcile>().size();
+  ASSERT_TRUE(apply(grown("node7")));
+  EXPECT_EQ(node("node1"), NodeId(2));
+  EXPECT_NE(node("node1"), number);
+  EXPECT_EQ(second.closed, "");
+  EXPECT_EQ(controller_->agents().of(node("node1")).session, &second);
+
+  const AgentIdentity self{number, 7, 1};
+  controller_->receive(number, Report{self, 0, Heartbeat{2, Instant::from_ns(9), {}}});
+  await([&] { return second.orders<Reconcile>().size() > asked; });
+  for (const NodeOrder& order : second.orders<Reconcile>()) {
+    EXPECT_EQ(order.order.to.node, number);
+  }
+  EXPECT_EQ(controller_->state().running().size(), 2U);
+  EXPECT_FALSE(apply(std::string(kLabFleet) + "x: y\n"));
+}
+
+TEST_F(ControllerFleetTest, ARetiredNodeLosesItsAgentAndABusyOneDoesNotRetire) {
+  ASSERT_TRUE(apply(grown("node7")));
+  Session added;
+  join("node7", added);
+  const Result<FleetChange> gone = apply(kLabFleet);
+  ASSERT_TRUE(gone) << gone.error().text();
+  EXPECT_TRUE(gone->applied);
+  EXPECT_NE(added.closed.find("was retired"), std::string::npos) << added.closed;
+  EXPECT_FALSE(node("node7").valid());
+  // A report that was under way is ignored.
+  const NodeId number = std::get<AgentWelcome>(added.messages.at(0)).node;
+  controller_->receive(number, Report{{number, 7, 1}, 0, Heartbeat{9, Instant::from_ns(9), {}}});
+
+  Session other;
+  join("node0", other);
+  ASSERT_TRUE(submit(job("one")));
+  await([&] { return !other.orders<LaunchRanks>().empty(); });
+  std::string without = kLabFleet;
+  without.replace(without.find("count: 2, names: \"node[0-1]\""), 28, "count: 1, names: node1");
+  const Result<FleetChange> busy = apply(without);
+  ASSERT_TRUE(busy) << busy.error().text();
+  EXPECT_FALSE(busy->applied);
+  ASSERT_EQ(busy->busy.size(), 1U);
+  EXPECT_EQ(busy->busy.front().node, "node0");
+  EXPECT_EQ(busy->busy.front().jobs, std::vector{JobId(0)});
+  EXPECT_EQ(controller_->fleet_text(), kLabFleet);
+}
+
+}  // namespace
+}  // namespace orrery
