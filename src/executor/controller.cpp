@@ -83,7 +83,7 @@ Status Controller::read_step_key() {
   if (key->size() != kBytes) {
     return environment_error(fmt::format("{}: {} bytes, expected {}", path, key->size(), kBytes));
   }
-  step_key_ = *std::move(key);
+  launches_ = LaunchPrograms(*std::move(key));
   return {};
 }
 

@@ -33,6 +33,7 @@
 #include "executor/decision_log.hpp"
 #include "executor/event_history.hpp"
 #include "executor/job_archive.hpp"
+#include "executor/launch_program.hpp"
 #include "executor/live_counts.hpp"
 #include "executor/live_record.hpp"
 #include "executor/live_setup.hpp"
@@ -51,8 +52,8 @@ class Controller;
 
 struct ControllerOptions {
   std::string directory;
-  SetupTexts setup;  ///< for a new log; an existing one has its own
-  ControlFacts::Facts facts;
+  SetupTexts setup;    ///< for a new log; an existing one has its own
+  const Facts& facts;  ///< outlives the controller
   ControllerSettings settings = {};
   /// Returns the archive's form of a job that has ended; none: all jobs stay in the state.
   std::function<std::string(const Controller&, JobId)> archived_form = {};
@@ -235,7 +236,7 @@ class Controller final : private HostOutlet {
   Instant started_;
   Duration ahead_;  ///< control's time is the monotonic clock plus this
   std::uint64_t cluster_ = 0;
-  std::string step_key_;  ///< key for the secrets of attempts: see node/step_secret.hpp
+  LaunchPrograms launches_;
   std::unique_ptr<LiveSetup> setup_;
   SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;

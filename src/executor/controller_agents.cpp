@@ -8,9 +8,7 @@
 #include "base/field_writer.hpp"
 #include "control/snapshot.hpp"
 #include "executor/controller.hpp"
-#include "executor/node_program.hpp"
 #include "node/keeper_launch.hpp"
-#include "node/step_secret.hpp"
 
 namespace orrery {
 namespace {
@@ -36,6 +34,7 @@ void Controller::open_session(const AgentOpening& opening, AgentSession& session
     }
   }
   const Result<NodeId> node = agents_->open(opening, session, now());
+  launches_.forget();
   if (!node) {
     log_refused(opening, node.error());
     const bool for_good = node.error().kind == ErrorKind::kInput;
@@ -218,14 +217,11 @@ void Controller::send(const Order& order) {
   const JobSpec* spec = logs_->spec_of(id.job);
   if (spec == nullptr) return;
   std::optional<NodeProgram> program =
-      node_program(state(), *spec, {id.job, order.to.node}, [this](NodeId node) {
+      launches_.part(state(), *spec, {id.job, order.to.node}, [this](NodeId node) {
         const std::optional<AgentOpening>& opening = agents_->of(node).opening;
         return opening ? opening->address : std::string();
       });
   if (!program) return;
-  if (program->framework == "slurm") {
-    program->environment.emplace_back(kStepSecretVariable, step_secret(step_key_, id));
-  }
   logs_->note_launch(*launch, *program, order.to.node);
   session->send(NodeOrder{std::move(sent), *std::move(program)});
 }
@@ -290,6 +286,7 @@ void Controller::apply_fleet(const std::string& yaml, FleetApply how, const std:
 /// Makes everything beside the state that has ids of the fleet follow a change.
 void Controller::use_fleet(const FleetMap& map) {
   ++fleets_;
+  launches_.forget();
   setup_->use(state(), fleets_);
   const ControlSetup& setup = state().setup();
   const Error retired{ErrorKind::kInput, "the node was retired from the fleet", {}};

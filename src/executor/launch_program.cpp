@@ -1,4 +1,4 @@
-#include "executor/node_program.hpp"
+#include "executor/launch_program.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "agent/launch_plan.hpp"
 #include "executor/plan_text.hpp"
+#include "node/step_secret.hpp"
 #include "workload/output_pattern.hpp"
 #include "workload/sbatch_values.hpp"
 
@@ -23,12 +24,6 @@ static_assert(kPortFirst + kPorts <= 32'000, "what systems hand out by themselve
 std::uint16_t master_port(const Job& job, std::uint32_t gang) {
   const std::uint64_t slot = job.id.value() + std::uint64_t{job.attempt} * 7 + gang;
   return static_cast<std::uint16_t>(kPortFirst + slot * kPortsAGang % kPorts);
-}
-
-const RankShare* share_of(const NodeRanks& node, std::uint32_t gang) {
-  const auto found = std::find_if(node.shares.begin(), node.shares.end(),
-                                  [gang](const RankShare& share) { return share.gang == gang; });
-  return found == node.shares.end() ? nullptr : &*found;
 }
 
 /// Returns the framework's id in the catalog, whatever name the spec uses.
@@ -95,52 +90,79 @@ std::uint64_t work_steps(const Job& job) {
 
 }  // namespace
 
-std::optional<NodeProgram> node_program(const State& state, const JobSpec& spec,
-                                        const std::pair<JobId, NodeId>& of,
-                                        const NodeAddresses& addresses) {
-  const auto& [id, here] = of;
+LaunchProgram::LaunchProgram(const State& state, const JobSpec& spec, JobId id,
+                             const NodeAddresses& addresses)
+    : job_(id), attempt_(state.job(id).attempt), epoch_(state.job(id).epoch) {
   const Job& job = state.job(id);
-  NodeProgram program{.job = job.name,
-                      .tenant = state.tenants().path(job.tenant),
-                      .plan = plan_text(state, spec, id),
-                      .framework = framework_of(state, spec),
-                      .per = spec.launch->per,
-                      .command = spec.launch->command,
-                      .environment = spec.launch->environment,
-                      .directory = spec.launch->directory,
-                      .restarts_max = job.submission->restart_max,
-                      .work_steps = work_steps(job),
-                      .gangs = {},
-                      .user = job.run_as,
-                      .needs = {},
-                      .copies = copies_of(job, *spec.launch)};
-  if (program.framework == "slurm") set_array_task(job, program.environment);
+  program_ = {.job = job.name,
+              .tenant = state.tenants().path(job.tenant),
+              .plan = plan_text(state, spec, id),
+              .framework = framework_of(state, spec),
+              .per = spec.launch->per,
+              .command = spec.launch->command,
+              .environment = spec.launch->environment,
+              .directory = spec.launch->directory,
+              .restarts_max = job.submission->restart_max,
+              .work_steps = work_steps(job),
+              .gangs = {},
+              .user = job.run_as,
+              .needs = {},
+              .copies = copies_of(job, *spec.launch)};
+  if (program_.framework == "slurm") set_array_task(job, program_.environment);
   if (std::string index = array_index(job); !index.empty()) {
-    program.environment.emplace_back("ORRERY_ARRAY_INDEX", std::move(index));
+    program_.environment.emplace_back("ORRERY_ARRAY_INDEX", std::move(index));
   }
-  const LaunchPlan plan = launch_plan(state, id);
-  const auto gangs = static_cast<std::uint32_t>(state.running(id).gangs.size());
-  program.gangs.reserve(gangs);
-  for (std::uint32_t gang = 0; gang < gangs; ++gang) {
-    GangLayout layout{.gang = gang, .nodes = {}, .master_port = master_port(job, gang)};
-    layout.restarts = job.attempt - 1;
-    bool has_part = false;
-    for (const NodeRanks& node : plan.nodes) {
-      const RankShare* share = share_of(node, gang);
-      if (share == nullptr) continue;
-      if (node.node == here) {
-        has_part = true;
-        layout.here = static_cast<std::uint32_t>(layout.nodes.size());
-      }
-      layout.nodes.push_back({addresses(node.node), share->ranks});
+  const std::vector<PlacedGang>& gangs = state.running(id).gangs;
+  gangs_.resize(gangs.size());
+  for (std::uint32_t gang = 0; gang < gangs.size(); ++gang) {
+    gangs_[gang].layout = {.gang = gang, .nodes = {}, .master_port = master_port(job, gang)};
+    gangs_[gang].layout.restarts = job.attempt - 1;
+    gangs_[gang].needs = {gang, gangs[gang].host.cpu, gangs[gang].host.memory};
+  }
+  for (const NodeRanks& node : launch_plan(state, id).nodes) {
+    const std::string address = addresses(node.node);
+    for (const RankShare& share : node.shares) {
+      Gang& gang = gangs_[share.gang];
+      const auto place = static_cast<std::uint32_t>(gang.layout.nodes.size());
+      parts_.insert({{node.node, share.gang}, place});
+      gang.layout.nodes.push_back({address, share.ranks});
+      gang.reachable = gang.reachable && !address.empty();
     }
-    if (!has_part) continue;
-    const bool unknown = std::any_of(layout.nodes.begin(), layout.nodes.end(),
-                                     [](const GangNode& node) { return node.address.empty(); });
-    if (unknown) return std::nullopt;
-    program.gangs.push_back(std::move(layout));
-    const HostNeeds& host = state.running(id).gangs[gang].host;
-    if ((host.cpu | host.memory) != 0) program.needs.push_back({gang, host.cpu, host.memory});
+  }
+}
+
+bool LaunchProgram::complete() const {
+  return std::ranges::all_of(gangs_, [](const Gang& gang) { return gang.reachable; });
+}
+
+bool LaunchProgram::is_of(const Job& job) const {
+  return job.id == job_ && job.attempt == attempt_ && job.epoch == epoch_;
+}
+
+std::optional<NodeProgram> LaunchProgram::at(NodeId here) const {
+  NodeProgram program = program_;
+  for (auto part = parts_.lower_bound({here, 0}); part != parts_.end() && part->first.first == here;
+       ++part) {
+    const Gang& gang = gangs_[part->first.second];
+    if (!gang.reachable) return std::nullopt;
+    program.gangs.push_back(gang.layout);
+    program.gangs.back().here = part->second;
+    if ((gang.needs.cpu | gang.needs.memory) != 0) program.needs.push_back(gang.needs);
+  }
+  return program;
+}
+
+std::optional<NodeProgram> LaunchPrograms::part(const State& state, const JobSpec& spec,
+                                                const std::pair<JobId, NodeId>& of,
+                                                const NodeAddresses& addresses) {
+  const Job& job = state.job(of.first);
+  if (!last_ || !last_->complete() || !last_->is_of(job)) {
+    last_.emplace(state, spec, of.first, addresses);
+  }
+  std::optional<NodeProgram> program = last_->at(of.second);
+  if (program && program->framework == "slurm") {
+    program->environment.emplace_back(kStepSecretVariable,
+                                      step_secret(step_key_, {of.first, job.attempt}));
   }
   return program;
 }
