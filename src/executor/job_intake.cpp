@@ -191,8 +191,9 @@ Result<std::string> user_of(const JobText& text, const JobSpec& spec, const std:
 Status JobIntake::take_up_work(const std::string& text) {
   Result<JobSpec> spec = spec_of({text, "a job of the log"});
   if (!spec) return forward_error(spec);
-  // Work counts even if the job could not run then.
-  static_cast<void>(resolve_job(*spec, facts_->resolve_context(Instant())));
+  const ResolveContext context = facts_->resolve_context(Instant());
+  // A text that brought new work may have been refused for what follows it.
+  static_cast<void>(register_work(*spec, context.models, context.works));
   return {};
 }
 
@@ -283,6 +284,9 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
                                    spec->tenant, text.tenant));
   }
   if (Status timely = check_at(*spec, now); !timely) return forward_error(timely);
+  const ResolveContext context = facts_->resolve_context(now);
+  Status registered = register_work(*spec, context.models, context.works);
+  if (!registered) return forward_error(registered);
   Result<Submission> submission = submission_of(*spec, state, now, text.tenant);
   if (!submission) return forward_error(submission);
   Result<std::string> run_as =

@@ -127,4 +127,14 @@ WorkId WorkTable::intern(const Work& work) {
   return at->second;
 }
 
+Status register_work(const JobSpec& spec, const ModelCatalog& models, WorkTable& works) {
+  for (const RoleSpec& role : spec.roles) {
+    if (!role.work) continue;
+    Result<SizedWork> sized = resolve_work(role, spec.kind, models);
+    if (!sized) return forward_error(sized);
+    works.intern(sized->work);
+  }
+  return {};
+}
+
 }  // namespace orrery

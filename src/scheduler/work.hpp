@@ -79,4 +79,10 @@ class WorkTable {
   std::map<std::string, WorkId> ids_;  ///< by print_work
 };
 
+/// Registers the work of all roles of a job in their order, up to one that cannot be resolved. The
+/// numbers depend on the job, the models and the work known before, and on no fleet. Errors: those
+/// of resolve_work.
+[[nodiscard]] Status register_work(const JobSpec& spec, const ModelCatalog& models,
+                                   WorkTable& works);
+
 }  // namespace orrery
