@@ -47,8 +47,8 @@ inline TenantTree tenants_of(const std::string& yaml, const Topology& topology) 
 
 /// What plans and prices rest on.
 struct BenchFacts {
-  Catalog catalog = must(Catalog::load(builtin_catalog(), ""));
-  ModelCatalog models = must(ModelCatalog::load(builtin_models(), ""));
+  Catalog catalog = must(Catalog::load(builtin_catalog(), {}));
+  ModelCatalog models = must(ModelCatalog::load(builtin_models(), {}));
   Calibration calibration = must(Calibration::load(builtin_calibration(), {}));
 
   [[nodiscard]] PlannerFacts planner() const { return {catalog, calibration}; }

@@ -146,7 +146,7 @@ void bench_load(const Fleet& fleet, const Load& load) {
 }
 
 void bench_all() {
-  const Catalog catalog = *Catalog::load(builtin_catalog(), "");
+  const Catalog catalog = *Catalog::load(builtin_catalog(), {});
   const Document document = *Document::parse(spec_text(), "bench.yaml");
   const Fleet fleet(*build_topology(*read_fleet_spec(document), catalog));
   SharedLinks links;

@@ -356,9 +356,9 @@ void print_memory(const TrainingCases& cases, const Calibration& calibration) {
 }
 
 Status run() {
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   if (!catalog) return forward_error(catalog);
-  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), "");
+  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), {});
   if (!models) return forward_error(models);
   Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
   if (!calibration) return forward_error(calibration);

@@ -198,7 +198,7 @@ void bench_overlay(const Fleet& fleet, const std::string& size) {
 }
 
 int run() {
-  const Catalog catalog = *Catalog::load(builtin_catalog(), "");
+  const Catalog catalog = *Catalog::load(builtin_catalog(), {});
   bench_build(catalog, 16'384, 0.5, 64);
   bench_build(catalog, 131'072, 4, 512);
   for (const int nodes : {16'384, 131'072}) {

@@ -5,10 +5,8 @@
 #include "bench/figure.hpp"
 #include "fleet/builder.hpp"
 #include "fleet/fleet.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
+#include "perf/facts.hpp"
 #include "scheduler/plan_work.hpp"
-#include "workload/builtin_models.hpp"
 
 namespace orrery {
 namespace {
@@ -31,12 +29,6 @@ sites:
   fabrics:
   - {type: roce-400-th5, topology: rail-optimized-fat-tree, switch_radix: 128, unit_nodes: 64}
 )";
-
-struct Facts {
-  Catalog catalog = *Catalog::load(builtin_catalog(), "");
-  ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
-  Calibration calibration = *Calibration::load(builtin_calibration(), {});
-};
 
 std::vector<NodeDevices> whole_nodes(std::uint32_t count, std::uint32_t apart) {
   std::vector<NodeDevices> gang;
@@ -76,9 +68,9 @@ void bench_gang(const Fleet& fleet, std::uint32_t nodes, std::uint32_t apart, do
 }
 
 void bench_plans(const Facts& facts, const Fleet& fleet) {
-  const PlanSources sources{{facts.catalog, facts.calibration}, fleet.topology()};
+  const PlanSources sources{{facts.catalog(), facts.calibration()}, fleet.topology()};
   const FleetTypeId type = *fleet.topology().find_type("h100");
-  const Work work{.model = &(*facts.models.require("llama-3.1-70b"))->model,
+  const Work work{.model = &(*facts.models().require("llama-3.1-70b"))->model,
                   .what = TrainingWork{.sequence = Tokens(8192), .global_batch = 1024}};
   std::optional<PlanEntry> entry;
   const double seconds = seconds_of([&] { entry = plan_work(sources, work, {type, 4096}, 4); });
@@ -108,9 +100,9 @@ void bench_plans(const Facts& facts, const Fleet& fleet) {
 }
 
 int run() {
-  const Facts facts;
+  const Facts facts = *Facts::load({});
   const Document document = *Document::parse(kFleet, "bench.yaml");
-  Result<Topology> topology = build_topology(*read_fleet_spec(document), facts.catalog);
+  Result<Topology> topology = build_topology(*read_fleet_spec(document), facts.catalog());
   if (!topology) {
     fmt::print(stderr, "bench_placement: {}\n", topology.error().text());
     return 1;

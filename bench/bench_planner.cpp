@@ -3,10 +3,8 @@
 #include <string_view>
 
 #include "bench/figure.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
+#include "perf/facts.hpp"
 #include "planner/search.hpp"
-#include "workload/builtin_models.hpp"
 #include "workload/model_catalog.hpp"
 
 namespace orrery {
@@ -24,19 +22,13 @@ struct Prepared {
   PlanSpace space;
 };
 
-struct Facts {
-  Catalog catalog = *Catalog::load(builtin_catalog(), "");
-  ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
-  Calibration calibration = *Calibration::load(builtin_calibration(), {});
-};
-
 Prepared prepare(const Facts& facts, const Setting& setting) {
-  const Accelerator* accelerator = *facts.catalog.require<Accelerator>(setting.accelerator);
+  const Accelerator* accelerator = *facts.catalog().require<Accelerator>(setting.accelerator);
   const Machine machine = *machine_of(
-      facts.catalog, {.accelerator = accelerator, .accelerators = setting.accelerators});
+      facts.catalog(), {.accelerator = accelerator, .accelerators = setting.accelerators});
   TrainingJob job = setting.job;
-  job.model = &(*facts.models.require(setting.model))->model;
-  return {*TrainingModel::make(job, machine, facts.calibration), space_of(machine)};
+  job.model = &(*facts.models().require(setting.model))->model;
+  return {*TrainingModel::make(job, machine, facts.calibration()), space_of(machine)};
 }
 
 struct Timed {
@@ -163,7 +155,7 @@ void bench_gpt3(const Facts& facts) {
 }
 
 int run() {
-  const Facts facts;
+  const Facts facts = *Facts::load({});
   bench_gpt3(facts);
   const Prepared prepared =
       prepare(facts, {.model = "llama-3.1-405b",

@@ -185,7 +185,7 @@ void bench_moves(const Fleet& fleet, std::span<const MovableGang> movable, Place
 
 int main() {
   using namespace orrery;
-  const Catalog catalog = *Catalog::load(builtin_catalog(), "");
+  const Catalog catalog = *Catalog::load(builtin_catalog(), {});
   const Document document = *Document::parse(spec_text(), "bench.yaml");
   Fleet fleet(*build_topology(*read_fleet_spec(document), catalog));
   const PlaceTree tree(fleet.topology());

@@ -4,11 +4,9 @@
 #include "base/rng.hpp"
 #include "bench/figure.hpp"
 #include "fleet/builder.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
+#include "perf/facts.hpp"
 #include "scheduler/class_table.hpp"
 #include "scheduler/resolve.hpp"
-#include "workload/builtin_models.hpp"
 
 namespace orrery {
 namespace {
@@ -74,12 +72,6 @@ JobSpec kind_of_job(Rng& rng) {
 
 enum class Plans { kAnyone, kSearched };
 
-struct Facts {
-  Catalog catalog = *Catalog::load(builtin_catalog(), "");
-  ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
-  Calibration calibration = *Calibration::load(builtin_calibration(), {});
-};
-
 void bench_queue(const Facts& facts, const Topology& topology, Plans plans) {
   std::vector<JobSpec> kinds;
   Rng rng(1);
@@ -87,14 +79,14 @@ void bench_queue(const Facts& facts, const Topology& topology, Plans plans) {
   PristineFleet fleet(topology);
   const TenantTree tenants = default_tenant_tree(topology);
   WorkTable works;
-  PlanSizes sizes(PlanSources{{facts.catalog, facts.calibration}, topology, {}});
+  PlanSizes sizes(PlanSources{{facts.catalog(), facts.calibration()}, topology, {}});
   ClassTable classes;
   std::uint32_t never = 0;
   const double seconds = seconds_of([&] {
     for (std::uint32_t i = 0; i < kJobs; ++i) {
       Result<JobRequest> job =
           resolve_job(kinds[i % kKinds], {.fleet = fleet,
-                                          .models = facts.models,
+                                          .models = facts.models(),
                                           .tenants = tenants,
                                           .works = works,
                                           .sizes = plans == Plans::kSearched ? &sizes : nullptr,
@@ -113,9 +105,9 @@ void bench_queue(const Facts& facts, const Topology& topology, Plans plans) {
 }
 
 int run() {
-  const Facts facts;
+  const Facts facts = *Facts::load({});
   const Document document = *Document::parse(kFleet, "bench.yaml");
-  Result<Topology> topology = build_topology(*read_fleet_spec(document), facts.catalog);
+  Result<Topology> topology = build_topology(*read_fleet_spec(document), facts.catalog());
   if (!topology) {
     fmt::print(stderr, "bench_resolve: {}\n", topology.error().text());
     return 1;

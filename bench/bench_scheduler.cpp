@@ -196,7 +196,7 @@ constexpr std::array<FluxionCase, 6> kFluxion{
 void bench_fluxion() {
   constexpr double kTimesFaster = 20;
   constexpr double kPeerMegabytes = 576;
-  const Catalog catalog = must(Catalog::load(builtin_catalog(), ""));
+  const Catalog catalog = must(Catalog::load(builtin_catalog(), {}));
   const Topology topology = topology_of(k12_text({{"dgx-h100", 12}}), catalog);
   const PlaceTree tree(topology);
   for (const FluxionCase& one : kFluxion) {

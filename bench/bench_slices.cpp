@@ -63,7 +63,7 @@ void bench_slice(Pod& pod, const std::string& name, Sides slice) {
 }
 
 void bench_all() {
-  const Catalog catalog = *Catalog::load(builtin_catalog(), "");
+  const Catalog catalog = *Catalog::load(builtin_catalog(), {});
   const std::unique_ptr<Pod> v5p = pod_of(catalog, "tpu-v5p-pod");
   bench_slice(*v5p, "140 empty cubes, 4x4x8", {4, 4, 8});
   bench_slice(*v5p, "140 empty cubes, 16x16x24", {16, 16, 24});

@@ -142,7 +142,7 @@ void print_time(const std::string& name, double seconds, double target_ms) {
 }
 
 int run() {
-  const Catalog catalog = *Catalog::load(builtin_catalog(), "");
+  const Catalog catalog = *Catalog::load(builtin_catalog(), {});
   const Document document = *Document::parse(spec_text(), "bench.yaml");
   Result<Topology> topology = build_topology(*read_fleet_spec(document), catalog);
   if (!topology) {

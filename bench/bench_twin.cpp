@@ -41,9 +41,9 @@ T or_stop(Result<T> result) {
 class Bench {
  public:
   Bench()
-      : catalog_(or_stop(Catalog::load(builtin_catalog(), ""))),
+      : catalog_(or_stop(Catalog::load(builtin_catalog(), {}))),
         calibration_(or_stop(Calibration::load(builtin_calibration(), {}))),
-        models_(or_stop(ModelCatalog::load(builtin_models(), ""))) {}
+        models_(or_stop(ModelCatalog::load(builtin_models(), {}))) {}
 
   [[nodiscard]] const Catalog& catalog() const { return catalog_; }
 

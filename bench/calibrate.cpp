@@ -207,9 +207,9 @@ std::vector<KindedRatio> ratios_of(const std::vector<Prediction>& predictions) {
 }
 
 Status run(const Arguments& arguments) {
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   if (!catalog) return forward_error(catalog);
-  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), "");
+  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), {});
   if (!models) return forward_error(models);
   Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
   if (!calibration) return forward_error(calibration);

@@ -38,9 +38,9 @@ std::string file_text(const std::string& path) {
 }
 
 Result<Study> read_study(const std::string& calibration) {
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   if (!catalog) return forward_error(catalog);
-  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), "");
+  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), {});
   if (!models) return forward_error(models);
   const std::string text = file_text(calibration);
   const EmbeddedFile file{calibration, text};

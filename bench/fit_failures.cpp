@@ -167,7 +167,7 @@ int run(const std::string& folder) {
     fmt::print(stderr, "{}/failures: expected the three records of bench/fault_data.hpp\n", folder);
     return 1;
   }
-  const Catalog catalog = must(Catalog::load(builtin_catalog(), ""));
+  const Catalog catalog = must(Catalog::load(builtin_catalog(), {}));
   const Topology topology = must(build_topology(
       must(read_fleet_spec(must(Document::parse(kFleet, "servers.yaml")))), catalog));
   fmt::print(

@@ -59,6 +59,12 @@ int complain(const Error& error) {
   return error.kind == ErrorKind::kInput ? 2 : 1;
 }
 
+Result<Catalog> load_catalog(const std::string& directory) {
+  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(directory);
+  if (!overlays) return tl::unexpected(overlays.error());
+  return Catalog::load(builtin_catalog(), *overlays);
+}
+
 /// Declares the accelerators of "h100:8", so many of a type of the catalog, without looking for
 /// them.
 Status emulate(const std::string& text, const Catalog& catalog, NodeInventory& inventory) {
@@ -158,7 +164,7 @@ TelemetrySetup telemetry_of(const AgentSpec& spec, Machine& machine) {
 }
 
 Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), options.catalog);
+  const Result<Catalog> catalog = load_catalog(options.catalog);
   if (!catalog) return tl::unexpected(catalog.error());
   Result<Machine> machine = look_around(options, *catalog, storage);
   if (!machine) return forward_error(machine);
@@ -296,7 +302,7 @@ int serve(const Options& options) {
 /// Prints what an agent would report of this machine, without one.
 int show_discovery(const Options& options) {
   RealStorage storage(Durability::kUntilBoot);
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), options.catalog);
+  const Result<Catalog> catalog = load_catalog(options.catalog);
   if (!catalog) return complain(catalog.error());
   Result<Machine> machine = look_around(options, *catalog, storage);
   if (!machine) return complain(machine.error());

@@ -220,14 +220,10 @@ Json rows_json(const std::vector<BenchmarkRow>& rows) {
 }  // namespace
 
 Status report_benchmark(const CommandOptions& options, const BenchmarkQuestion& question) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
-  Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return forward_error(calibration);
+  const Result<Facts> facts = load_facts(options);
+  if (!facts) return tl::unexpected(facts.error());
   Result<std::vector<BenchmarkRow>> rows =
-      BenchmarkReader(*catalog, *models, *calibration).read(question);
+      BenchmarkReader(facts->catalog(), facts->models(), facts->calibration()).read(question);
   if (!rows) return forward_error(rows);
   if (options.output == OutputFormat::kJson) {
     print_json(rows_json(*rows));

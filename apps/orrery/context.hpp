@@ -8,9 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/field_writer.hpp"
-#include "hardware/catalog.hpp"
-#include "perf/calibration.hpp"
-#include "workload/model_catalog.hpp"
+#include "perf/facts.hpp"
 
 namespace orrery {
 
@@ -30,10 +28,12 @@ struct CommandOptions {
   int exit_status = 0;  ///< exit status of the command that a successful verb has run
 };
 
-/// Loads the built-in catalog, overlaid with --catalog.
+/// Loads the built-in facts, overlaid with those of --catalog and then those of a fleet file.
+[[nodiscard]] Result<Facts> load_facts(const CommandOptions& options,
+                                       const FactOverlay& fleet = {});
+/// For verbs that need one part of the facts.
 [[nodiscard]] Result<Catalog> load_catalog(const CommandOptions& options);
 [[nodiscard]] Result<ModelCatalog> load_models(const CommandOptions& options);
-[[nodiscard]] Result<Calibration> load_calibration(const CommandOptions& options);
 
 /// Prints lines for people to standard output; control characters are escaped, since names and
 /// causes come from users. A failed write is noticed once, at the end: main() then exits with 1.

@@ -65,19 +65,15 @@ Status write_results(const std::string& out, const Design& design,
 }
 
 Status run_design(const CommandOptions& options, const DesignOptions& asked) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return forward_error(calibration);
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
+  const Result<Facts> known = load_facts(options);
+  if (!known) return tl::unexpected(known.error());
   Result<DesignSpec> spec = load_design_spec(asked.file);
   if (!spec) return forward_error(spec);
   set_candidates(*spec, asked.candidates);
   if (Status set = set_precision(*spec, asked.precision); !set) return set;
   Result<Seconds> span = quantity_option<Seconds>("span", asked.span);
   if (!span) return forward_error(span);
-  const DesignFacts facts{*catalog, *calibration, *models};
+  const DesignFacts facts{known->catalog(), known->calibration(), known->models()};
   Result<Design> design = design_fleet(facts, *spec, [](const DesignCandidate& candidate) {
     say("planning for " + candidate.accelerator->id);
   });

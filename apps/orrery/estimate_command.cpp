@@ -139,22 +139,18 @@ class EstimatePrinter {
 };
 
 Status run_estimate(const CommandOptions& options, const std::string& path) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
-  Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return forward_error(calibration);
-  Result<RunFile> file = RunFile::load(path, *catalog, *models);
+  const Result<Facts> facts = load_facts(options);
+  if (!facts) return tl::unexpected(facts.error());
+  Result<RunFile> file = RunFile::load(path, facts->catalog(), facts->models());
   if (!file) return forward_error(file);
   EstimatePrinter printer(options);
   for (const Run& run : file->runs) {
     if (const auto* bad = std::get_if<BadRow>(&run)) {
       printer.add_error(bad->id, bad->error);
     } else if (const auto* training = std::get_if<TrainingRun>(&run)) {
-      printer.add(*training, estimate(*training, *catalog, *calibration));
+      printer.add(*training, estimate(*training, facts->catalog(), facts->calibration()));
     } else if (const auto* serving = std::get_if<ServingRun>(&run)) {
-      printer.add(*serving, estimate_serving(*serving, *calibration));
+      printer.add(*serving, estimate_serving(*serving, facts->calibration()));
     }
   }
   printer.finish();

@@ -75,15 +75,42 @@ std::string change_lines(const v1::FleetChange& change) {
   return text;
 }
 
-Result<std::string> read_fleet(const std::string& file) {
+/// Adds the files of a directory as documents.
+Status add_facts(const std::string& directory, std::string& fleet) {
+  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(directory);
+  if (!overlays) return tl::unexpected(overlays.error());
+  for (const FactOverlay& overlay : *overlays) {
+    if (!overlay.models.empty()) {
+      return input_error(overlay.models.front().root().position(),
+                         "a model cannot be added under running jobs; copy it into the catalog/ of "
+                         "the controller's directory and restart orreryd");
+    }
+    for (const std::vector<Document>* documents : {&overlay.catalogs, &overlay.calibrations}) {
+      for (const Document& document : *documents) {
+        const Result<std::string> text = read_file(document.file(), Document::kSizeMax);
+        if (!text) return tl::unexpected(text.error());
+        if (!fleet.ends_with('\n')) fleet += '\n';
+        fleet += fmt::format("---\n# {}\n{}",
+                             std::filesystem::path(document.file()).filename().string(), *text);
+      }
+    }
+  }
+  return {};
+}
+
+/// Returns the text of a fleet file, followed by the facts of --catalog.
+Result<std::string> read_fleet(const CommandOptions& options, const std::string& file) {
   Result<std::string> text = read_file(file, kFleetMax);
   if (!text) return text;
   // An error then names this file, and not the one that the controller writes.
-  const Result<Document> document = Document::parse(*text, file == "-" ? "<stdin>" : file);
-  if (!document) return tl::unexpected(document.error());
-  const Result<FleetSpec> spec = read_fleet_spec(*document);
-  if (!spec) return tl::unexpected(spec.error());
-  return text;
+  const Result<FleetFile> read = read_fleet_file(*text, file == "-" ? "<stdin>" : file);
+  if (!read) return tl::unexpected(read.error());
+  if (Status added = add_facts(options.catalog_directory, *text); !added) {
+    return forward_error(added);
+  }
+  if (text->size() <= kFleetMax) return text;
+  return input_error({}, fmt::format("{} with the files of {}: {} bytes, expected at most {}", file,
+                                     options.catalog_directory, text->size(), kFleetMax));
 }
 
 enum class Asking { kDryRun, kApply };
@@ -238,7 +265,7 @@ Status print_refused(const CommandOptions& options, const v1::FleetChange& chang
 }
 
 Status apply_fleet(const CommandOptions& options, LiveSession& session, const ApplyAsked& asked) {
-  const Result<std::string> fleet = read_fleet(asked.file);
+  const Result<std::string> fleet = read_fleet(options, asked.file);
   if (!fleet) return tl::unexpected(fleet.error());
   // A call that is repeated finds the fleet changed, so that what it changes is asked for first.
   Result<v1::FleetChange> change = ask(session, *fleet, Asking::kDryRun);
@@ -294,6 +321,9 @@ void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Ver
       "Examples:\n"
       "  orrery fleet apply .orrery/fleet.yaml --dry-run\n"
       "  orrery fleet apply .orrery/fleet.yaml --drain\n"
+      "  orrery fleet apply .orrery/fleet.yaml --catalog prices\n"
+      "\nDocuments of kind Catalog or Calibration may follow the fleet in its file, each after a\n"
+      "line of ---; those of --catalog are added. They change prices, node types and constants.\n"
       "\nIt is refused, with exit status 1, where a job holds a node that the file retires. In a\n"
       "directory of `orrery up` it starts and ends the agents, too.\n");
   run_live<ApplyAsked>(verb, options, chosen, {asked, apply_fleet});

@@ -26,20 +26,20 @@ struct FleetRequest {
   std::optional<std::string> svg;
 };
 
-/// A built fleet and the catalog it refers to.
+/// A built fleet and the facts it refers to.
 struct BuiltFleet {
-  std::unique_ptr<Catalog> catalog;
+  std::unique_ptr<Facts> facts;
   std::unique_ptr<Topology> topology;
 };
 
 Result<BuiltFleet> build(const CommandOptions& options, const std::string& file) {
   BuiltFleet built;
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  built.catalog = std::make_unique<Catalog>(*std::move(catalog));
-  Result<FleetSpec> spec = load_fleet_spec(file);
-  if (!spec) return forward_error(spec);
-  Result<Topology> topology = build_topology(*spec, *built.catalog);
+  const Result<FleetFile> read = load_fleet_file(file);
+  if (!read) return tl::unexpected(read.error());
+  Result<Facts> facts = load_facts(options, read->facts);
+  if (!facts) return forward_error(facts);
+  built.facts = std::make_unique<Facts>(*std::move(facts));
+  Result<Topology> topology = build_topology(read->spec, built.facts->catalog());
   if (!topology) return forward_error(topology);
   built.topology = std::make_unique<Topology>(*std::move(topology));
   return built;

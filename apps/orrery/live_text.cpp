@@ -73,7 +73,7 @@ std::string remark(const v1::Job& job) {
 }
 
 /// Rows of a name and what it is; those without anything are left out.
-class Facts {
+class FactLines {
  public:
   void add(const std::string& name, std::string value) {
     if (!value.empty()) table_.add({name, std::move(value)});
@@ -88,7 +88,7 @@ class Facts {
 
 std::string if_any(std::uint64_t count) { return count > 0 ? fmt::format("{}", count) : ""; }
 
-void add_progress(Facts& facts, const v1::JobProgress& progress) {
+void add_progress(FactLines& facts, const v1::JobProgress& progress) {
   if (progress.done() > 0) facts.add("done", fmt::format("{:.1f} %", progress.done() * 100));
   if (progress.step() > 0) {
     facts.add("step", progress.saved_step() > 0 ? fmt::format("{}, saved up to {}", progress.step(),
@@ -109,7 +109,7 @@ std::string hours_by_type(const v1::JobBill& bill) {
   return fmt::format("{}", fmt::join(types, ", "));
 }
 
-void add_bill(Facts& facts, const v1::JobBill& bill) {
+void add_bill(FactLines& facts, const v1::JobBill& bill) {
   if (bill.accelerator_hours() <= 0) return;
   facts.add("used", fmt::format("{:.3g} accelerator-hours (lost: {:.3g}, idle: {:.3g})",
                                 bill.accelerator_hours(), bill.lost_accelerator_hours(),
@@ -194,7 +194,7 @@ std::string deadline_text(const v1::Job& job, Instant deadline) {
 }
 
 /// What a job asks for beside its accelerators, as far as its spec can be read.
-void add_spec(Facts& facts, const v1::Job& job) {
+void add_spec(FactLines& facts, const v1::Job& job) {
   if (job.time_limit_s() > 0) {
     facts.add("time limit", Duration::from_seconds(job.time_limit_s()).text());
   }
@@ -321,7 +321,7 @@ std::string LiveText::jobs(const std::vector<v1::Job>& jobs) const {
 }
 
 std::string LiveText::job(const v1::Job& job) const {
-  Facts facts;
+  FactLines facts;
   facts.add("job", fmt::format("{} ({})", job.id(), job.name()));
   facts.add("kind", job.kind());
   facts.add("submitted by", job.submitter());
@@ -386,7 +386,7 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
 }
 
 std::string LiveText::node(const v1::Node& node) const {
-  Facts facts;
+  FactLines facts;
   facts.add("node", node.name());
   facts.add("state", node.health() + (node.connected() ? "" : ", not connected"));
   facts.colour(colour_code(node.health()));

@@ -11,6 +11,7 @@
 #include "fleet/builder.hpp"
 #include "fleet/topology.hpp"
 #include "hardware/builtin_catalog.hpp"
+#include "perf/facts.hpp"
 
 namespace orrery {
 namespace {
@@ -64,7 +65,7 @@ Status put(Storage& storage, const std::string& path, const std::string& text) {
 Status check_same_fleet(const std::string& directory, const LocalFleetOptions& options) {
   const Result<std::vector<LocalNode>> there = read_local_fleet(directory);
   if (!there) return tl::unexpected(there.error());
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   if (!catalog) return tl::unexpected(catalog.error());
   const Accelerator* type =
       options.type.empty() ? nullptr : catalog->find<Accelerator>(options.type);
@@ -95,7 +96,7 @@ Status write_local_fleet(Storage& storage, const std::string& directory,
   const Result<int> each =
       count_option("accelerators", options.accelerators.value_or(kAccelerators), 64);
   if (!each) return tl::unexpected(each.error());
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   if (!catalog) return forward_error(catalog);
   const std::string type = options.type.empty() ? "h100" : options.type;
   Result<AcceleratorFleet> fleet = fleet_of_accelerators(
@@ -121,11 +122,14 @@ Result<std::vector<LocalNode>> read_local_fleet(const std::string& directory) {
   const std::string overlay = directory + "/catalog";
   std::error_code failed;
   const bool overlaid = std::filesystem::is_directory(overlay, failed);
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), overlaid ? overlay : "");
-  if (!catalog) return forward_error(catalog);
-  Result<FleetSpec> spec = load_fleet_spec(directory + "/fleet.yaml");
-  if (!spec) return forward_error(spec);
-  Result<Topology> topology = build_topology(*spec, *catalog);
+  Result<std::vector<FactOverlay>> overlays = read_fact_overlays(overlaid ? overlay : "");
+  if (!overlays) return forward_error(overlays);
+  Result<FleetFile> file = load_fleet_file(directory + "/fleet.yaml");
+  if (!file) return forward_error(file);
+  overlays->push_back(std::move(file->facts));
+  const Result<Facts> facts = Facts::load(*std::move(overlays));
+  if (!facts) return tl::unexpected(facts.error());
+  Result<Topology> topology = build_topology(file->spec, facts->catalog());
   if (!topology) return forward_error(topology);
   std::vector<LocalNode> nodes;
   nodes.reserve(topology->node_count());

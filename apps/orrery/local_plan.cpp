@@ -59,8 +59,8 @@ Result<LocalStep> predict(const LocalPlan& plan, const TrainingSpec& spec, std::
 
 Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlanFiles& files,
                                   const std::optional<ParallelPlan>& followed) {
-  Result<Calibration> general = load_calibration(options);
-  if (!general) return forward_error(general);
+  const Result<Facts> general = load_facts(options);
+  if (!general) return tl::unexpected(general.error());
   Result<Document> training = Document::load(files.training);
   if (!training) return forward_error(training);
   Result<TrainingSpec> spec = read_training_spec(*training, followed);
@@ -81,7 +81,7 @@ Result<LocalPlan> read_local_plan(const CommandOptions& options, const LocalPlan
                     "measure with `orrery calibrate-node --precision {}`",
                     node->machine.precision, precision, precision));
   }
-  Result<LocalStepModel> model = LocalStepModel::make(*node, *general,
+  Result<LocalStepModel> model = LocalStepModel::make(*node, general->calibration(),
                                                       {.shape = shape_of(spec->model),
                                                        .sequences = spec->batch.sequences,
                                                        .shards = spec->batch.shards,

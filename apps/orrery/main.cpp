@@ -14,55 +14,27 @@
 #include "base/document.hpp"
 #include "base/terminal_text.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
 
 namespace orrery {
 
 Result<Catalog> load_catalog(const CommandOptions& options) {
-  return Catalog::load(builtin_catalog(), options.catalog_directory);
+  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(options.catalog_directory);
+  if (!overlays) return tl::unexpected(overlays.error());
+  return Catalog::load(builtin_catalog(), *overlays);
 }
 
 Result<ModelCatalog> load_models(const CommandOptions& options) {
-  return ModelCatalog::load(builtin_models(), options.catalog_directory);
+  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(options.catalog_directory);
+  if (!overlays) return tl::unexpected(overlays.error());
+  return ModelCatalog::load(builtin_models(), *overlays);
 }
 
-namespace {
-
-/// The calibration*.yaml of a directory, in name order.
-Result<std::vector<std::string>> calibration_files(const std::string& directory) {
-  std::vector<std::string> files;
-  std::error_code failure;
-  for (std::filesystem::directory_iterator at(directory, failure), end; at != end && !failure;
-       at.increment(failure)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with("calibration") && name.ends_with(".yaml")) {
-      files.push_back(at->path().string());
-    }
-  }
-  if (failure) return input_error({}, fmt::format("{}: {}", directory, failure.message()));
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-}  // namespace
-
-Result<Calibration> load_calibration(const CommandOptions& options) {
-  std::vector<std::string> files;
-  if (!options.catalog_directory.empty()) {
-    Result<std::vector<std::string>> found = calibration_files(options.catalog_directory);
-    if (!found) return forward_error(found);
-    files = *std::move(found);
-  }
-  std::vector<std::string> texts(files.size());
-  std::vector<EmbeddedFile> overlays;
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    Result<std::string> text = read_file(files[i], Document::kSizeMax);
-    if (!text) return forward_error(text);
-    texts[i] = *std::move(text);
-    overlays.push_back({.file = files[i], .text = texts[i]});
-  }
-  return Calibration::load(builtin_calibration(), overlays);
+Result<Facts> load_facts(const CommandOptions& options, const FactOverlay& fleet) {
+  Result<std::vector<FactOverlay>> overlays = read_fact_overlays(options.catalog_directory);
+  if (!overlays) return forward_error(overlays);
+  if (!fleet.empty()) overlays->push_back(fleet);
+  return Facts::load(*std::move(overlays));
 }
 
 void print_bytes(std::string_view bytes) {

@@ -79,10 +79,16 @@ class RequestBuilder {
 
  private:
   Status load() {
-    Result<QuestionFacts> facts = load_facts(options_, plan_.files.path(plan_.model));
+    FactOverlay brought;
+    if (!plan_.fleet.empty()) {
+      Result<FleetFile> file = plan_.files.fleet(plan_.fleet);
+      if (!file) return forward_error(file);
+      fleet_ = std::move(file->spec);
+      brought = std::move(file->facts);
+    }
+    Result<QuestionFacts> facts = question_facts(options_, plan_.files.path(plan_.model), brought);
     if (!facts) return forward_error(facts);
-    request_.catalog = std::move(facts->catalog);
-    request_.calibration = std::move(facts->calibration);
+    request_.known = std::move(facts->facts);
     request_.model = std::move(facts->model);
     return {};
   }
@@ -197,10 +203,10 @@ class RequestBuilder {
                    fmt::format("\"{}\": expected a count from 1 to {}", text, kAcceleratorsMax));
     }
     Result<const Accelerator*> accelerator =
-        request_.catalog->require<Accelerator>(text.substr(0, colon));
+        request_.known->catalog().require<Accelerator>(text.substr(0, colon));
     if (!accelerator) return wrong("accelerators", accelerator.error().message);
     const auto per_node = static_cast<std::uint64_t>(
-        std::max(1, request_.catalog->default_node(**accelerator).accelerators_per_node));
+        std::max(1, request_.known->catalog().default_node(**accelerator).accelerators_per_node));
     if (count > per_node && count % per_node != 0) {
       return wrong("accelerators", fmt::format("{}: {} is not a multiple of the {} accelerators of "
                                                "a node; the nearest are {} and {}",
@@ -208,7 +214,7 @@ class RequestBuilder {
                                                (count / per_node + 1) * per_node));
     }
     const MachineRequest request{.accelerator = *accelerator, .accelerators = count};
-    Result<Machine> machine = machine_of(*request_.catalog, request);
+    Result<Machine> machine = machine_of(request_.known->catalog(), request);
     if (!machine) return forward_error(machine);
     request_.question.machines.push_back({.label = text,
                                           .machine = *std::move(machine),
@@ -218,11 +224,7 @@ class RequestBuilder {
   }
 
   Status add_fleet() {
-    Result<Document> document = plan_.files.document(plan_.fleet);
-    if (!document) return forward_error(document);
-    Result<FleetSpec> spec = read_fleet_spec(*document);
-    if (!spec) return forward_error(spec);
-    Result<Topology> topology = build_topology(*spec, *request_.catalog);
+    Result<Topology> topology = build_topology(*fleet_, request_.known->catalog());
     if (!topology) return forward_error(topology);
     request_.topology = std::make_unique<Topology>(*std::move(topology));
     FleetMachines machines = machines_of(*request_.topology, economics_);
@@ -295,27 +297,24 @@ class RequestBuilder {
   const CommandOptions& options_;
   const PlanOptions& plan_;
   EconomicsOptions economics_;
+  std::optional<FleetSpec> fleet_;  ///< of --fleet
   PlanRequest request_;
 };
 
 }  // namespace
 
-Result<QuestionFacts> load_facts(const CommandOptions& options, const std::string& model) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return forward_error(calibration);
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
-  Result<Model> loaded = load_model(model, *models);
+Result<QuestionFacts> question_facts(const CommandOptions& options, const std::string& model,
+                                     const FactOverlay& fleet) {
+  Result<Facts> facts = load_facts(options, fleet);
+  if (!facts) return forward_error(facts);
+  Result<Model> loaded = load_model(model, facts->models());
   if (!loaded) return forward_error(loaded);
   if (!loaded->known_type) {
     return wrong("model", fmt::format("{}: unknown model_type \"{}\"; a model with the Llama "
                                       "architecture may state \"llama\"",
                                       model, loaded->type));
   }
-  return QuestionFacts{.catalog = std::make_unique<Catalog>(*std::move(catalog)),
-                       .calibration = std::make_unique<Calibration>(*std::move(calibration)),
+  return QuestionFacts{.facts = std::make_unique<Facts>(*std::move(facts)),
                        .model = std::make_unique<Model>(*std::move(loaded))};
 }
 

@@ -68,30 +68,30 @@ void describe(Visitor& visitor, Self& o) {
   visitor.optional("input_rate", o.input_rate);
 }
 
-/// The catalog, the constants and the model of a question, at stable addresses.
+/// The facts and the model of a question, at stable addresses.
 struct QuestionFacts {
-  std::unique_ptr<Catalog> catalog;
-  std::unique_ptr<Calibration> calibration;
+  std::unique_ptr<Facts> facts;
   std::unique_ptr<Model> model;
 };
 
-/// Errors: those of the files; an unknown model; a config.json of no known architecture.
-[[nodiscard]] Result<QuestionFacts> load_facts(const CommandOptions& options,
-                                               const std::string& model);
+/// `fleet`: the facts in a fleet file. Errors: those of the files; an unknown model; a
+/// config.json of no known architecture.
+[[nodiscard]] Result<QuestionFacts> question_facts(const CommandOptions& options,
+                                                   const std::string& model,
+                                                   const FactOverlay& fleet);
 
 /// Reads price, region, storage and power cap from the options.
 [[nodiscard]] Result<EconomicsOptions> economics_option(const PlanOptions& plan);
 
 /// A question and all objects that it points to.
 struct PlanRequest {
-  std::unique_ptr<Catalog> catalog;
-  std::unique_ptr<Calibration> calibration;
+  std::unique_ptr<Facts> known;
   std::unique_ptr<Model> model;
   std::unique_ptr<Topology> topology;
   PlanQuestion question;
   std::vector<std::string> assumptions;
 
-  [[nodiscard]] PlannerFacts facts() const { return {*catalog, *calibration}; }
+  [[nodiscard]] PlannerFacts facts() const { return {known->catalog(), known->calibration()}; }
 };
 
 /// Errors: anything wrong in an option or a file, naming the option.

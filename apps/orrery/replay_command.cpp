@@ -188,13 +188,9 @@ Status replay_simulation(const CommandOptions& options, const std::string& direc
 }
 
 Status replay_controller(const CommandOptions& options, const std::string& directory) {
-  const Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return tl::unexpected(catalog.error());
-  const Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return tl::unexpected(calibration.error());
-  const Result<ModelCatalog> models = load_models(options);
-  if (!models) return tl::unexpected(models.error());
-  Result<RecordedBegin> begin = open_live_record(directory, {*catalog, *calibration, *models});
+  const Result<Facts> facts = load_facts(options);
+  if (!facts) return tl::unexpected(facts.error());
+  Result<RecordedBegin> begin = open_live_record(directory, *facts);
   if (!begin) return tl::unexpected(begin.error());
   return play(options, {directory, RecordEnd::kMayBeCut}, std::move(begin->core));
 }

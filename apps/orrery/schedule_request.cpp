@@ -48,27 +48,17 @@ Result<std::vector<std::string>> files_of(const std::vector<std::string>& paths)
 
 }  // namespace
 
-Status ScheduleRequest::load_facts(const CommandOptions& options) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return forward_error(calibration);
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
-  catalog_ = *std::move(catalog);
-  calibration_ = *std::move(calibration);
-  models_ = *std::move(models);
-  return {};
-}
-
-Status ScheduleRequest::load_fleet(const std::string& file) {
-  Result<FleetSpec> spec = load_fleet_spec(file);
-  if (!spec) return forward_error(spec);
-  Result<Topology> topology = build_topology(*spec, catalog_);
+Status ScheduleRequest::load_fleet(const CommandOptions& options, const std::string& path) {
+  const Result<FleetFile> file = load_fleet_file(path);
+  if (!file) return tl::unexpected(file.error());
+  Result<Facts> known = load_facts(options, file->facts);
+  if (!known) return forward_error(known);
+  facts_ = *std::move(known);
+  Result<Topology> topology = build_topology(file->spec, facts_.catalog());
   if (!topology) return forward_error(topology);
   pristine_ = std::make_unique<PristineFleet>(*topology);
   fleet_ = std::make_unique<Fleet>(*std::move(topology));
-  const PlannerFacts facts{catalog_, calibration_};
+  const PlannerFacts facts{facts_.catalog(), facts_.calibration()};
   Result<FleetCosts> costs = FleetCosts::make(facts, pristine_->topology(), {});
   if (!costs) return forward_error(costs);
   costs_ = *std::move(costs);
@@ -116,12 +106,12 @@ Status ScheduleRequest::load_failures(const std::string& name) {
   if (is_file_name(name)) {
     Result<Document> document = Document::load(name);
     if (!document) return forward_error(document);
-    Result<FailureSpec> spec = read_failure_spec(*document, catalog_);
+    Result<FailureSpec> spec = read_failure_spec(*document, facts_.catalog());
     if (!spec) return forward_error(spec);
     failures_per_node_second_ = spec->failures_per_1000_node_days / kThousandDays;
     return {};
   }
-  Result<const FailureSpec*> known = catalog_.require<FailureSpec>(name);
+  Result<const FailureSpec*> known = facts_.catalog().require<FailureSpec>(name);
   if (!known) return input_error({}, "--failures: " + known.error().message);
   failures_per_node_second_ = (*known)->failures_per_1000_node_days / kThousandDays;
   return {};
@@ -139,7 +129,7 @@ Status ScheduleRequest::add_job(const std::string& file, const ScheduleOptions& 
   // Without a file of tenants all jobs are of the one tenant.
   if (tenants_->size() == 2 && tenants_->find("default")) spec->tenant = "default";
   Result<JobRequest> job = resolve_job(*spec, {.fleet = *pristine_,
-                                               .models = models_,
+                                               .models = facts_.models(),
                                                .tenants = *tenants_,
                                                .works = works_,
                                                .sizes = &*sizes_,
@@ -170,8 +160,8 @@ Result<std::unique_ptr<ScheduleRequest>> ScheduleRequest::load(const CommandOpti
                                                                const ScheduleOptions& asked) {
   auto request = std::make_unique<ScheduleRequest>();
   request->now_ = RealClock().now_wall();
-  if (Status status = request->load_facts(options); !status) return forward_error(status);
-  if (Status status = request->load_fleet(asked.fleet); !status) return forward_error(status);
+  Status fleet = request->load_fleet(options, asked.fleet);
+  if (!fleet) return forward_error(fleet);
   if (Status status = request->load_tenants(asked.tenants); !status) return forward_error(status);
   if (Status status = request->load_policy(asked.policy); !status) return forward_error(status);
   if (Status status = request->load_failures(asked.failures); !status) return forward_error(status);

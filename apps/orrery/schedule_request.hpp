@@ -81,17 +81,14 @@ class ScheduleRequest {
   [[nodiscard]] ExpectedEnergy energy_of_start(const StartJob& start) const;
 
  private:
-  [[nodiscard]] Status load_facts(const CommandOptions& options);
-  [[nodiscard]] Status load_fleet(const std::string& file);
+  [[nodiscard]] Status load_fleet(const CommandOptions& options, const std::string& path);
   [[nodiscard]] Status load_tenants(const std::string& file);
   [[nodiscard]] Status load_policy(const std::string& name);
   [[nodiscard]] Status load_failures(const std::string& name);
   [[nodiscard]] Status load_jobs(const ScheduleOptions& asked);
   [[nodiscard]] Status add_job(const std::string& file, const ScheduleOptions& asked);
 
-  Catalog catalog_;
-  Calibration calibration_;
-  ModelCatalog models_;
+  Facts facts_;
   std::unique_ptr<Fleet> fleet_;
   std::unique_ptr<PristineFleet> pristine_;
   std::optional<TenantTree> tenants_;

@@ -45,10 +45,16 @@ class RequestBuilder {
 
  private:
   Status load() {
-    Result<QuestionFacts> facts = load_facts(options_, plan_.model);
+    FactOverlay brought;
+    if (!plan_.fleet.empty()) {
+      Result<FleetFile> file = load_fleet_file(plan_.fleet);
+      if (!file) return forward_error(file);
+      fleet_ = std::move(file->spec);
+      brought = std::move(file->facts);
+    }
+    Result<QuestionFacts> facts = question_facts(options_, plan_.model, brought);
     if (!facts) return forward_error(facts);
-    request_.catalog = std::move(facts->catalog);
-    request_.calibration = std::move(facts->calibration);
+    request_.known = std::move(facts->facts);
     request_.model = std::move(facts->model);
     request_.question.model = request_.model.get();
     return {};
@@ -149,7 +155,7 @@ class RequestBuilder {
   Status add_type(const std::string& text) {
     const std::size_t colon = std::min(text.rfind(':'), text.size());
     Result<const Accelerator*> accelerator =
-        request_.catalog->require<Accelerator>(text.substr(0, colon));
+        request_.known->catalog().require<Accelerator>(text.substr(0, colon));
     if (!accelerator) return wrong("accelerators", accelerator.error().message);
     std::optional<std::uint64_t> there;
     if (colon < text.size()) {
@@ -164,18 +170,18 @@ class RequestBuilder {
       }
       there = count;
     }
-    add(serving_choice(*request_.catalog, **accelerator, there));
+    add(serving_choice(request_.known->catalog(), **accelerator, there));
     return {};
   }
 
   Status add_priced() {
     std::size_t left_out = 0;
-    for (const Accelerator& accelerator : request_.catalog->all<Accelerator>()) {
-      if (request_.catalog->price(accelerator) == nullptr) {
+    for (const Accelerator& accelerator : request_.known->catalog().all<Accelerator>()) {
+      if (request_.known->catalog().price(accelerator) == nullptr) {
         ++left_out;
         continue;
       }
-      add(serving_choice(*request_.catalog, accelerator, std::nullopt));
+      add(serving_choice(request_.known->catalog(), accelerator, std::nullopt));
     }
     if (left_out > 0) {
       request_.assumptions.push_back(
@@ -185,9 +191,7 @@ class RequestBuilder {
   }
 
   Status add_fleet() {
-    Result<FleetSpec> spec = load_fleet_spec(plan_.fleet);
-    if (!spec) return forward_error(spec);
-    Result<Topology> topology = build_topology(*spec, *request_.catalog);
+    Result<Topology> topology = build_topology(*fleet_, request_.known->catalog());
     if (!topology) return forward_error(topology);
     request_.topology = std::make_unique<Topology>(*std::move(topology));
     for (FleetPool& pool : fleet_pools(*request_.topology, economics_)) {
@@ -206,6 +210,7 @@ class RequestBuilder {
   const PlanOptions& plan_;
   const ServeOptions& serve_;
   EconomicsOptions economics_;
+  std::optional<FleetSpec> fleet_;  ///< of --fleet
   ServeRequest request_;
 };
 

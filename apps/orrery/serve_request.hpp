@@ -26,14 +26,13 @@ struct ServeOptions {
 
 /// A question and all objects that it points to.
 struct ServeRequest {
-  std::unique_ptr<Catalog> catalog;
-  std::unique_ptr<Calibration> calibration;
+  std::unique_ptr<Facts> known;
   std::unique_ptr<Model> model;
   std::unique_ptr<Topology> topology;
   ServingQuestion question;
   std::vector<std::string> assumptions;
 
-  [[nodiscard]] PlannerFacts facts() const { return {*catalog, *calibration}; }
+  [[nodiscard]] PlannerFacts facts() const { return {known->catalog(), known->calibration()}; }
 };
 
 /// The options as typed: `plan` holds the model, the machines, the prices and how many plans to

@@ -97,16 +97,18 @@ Result<NodeOwnership> SimulateRequest::ownership_asked_for(const SimulateOptions
   return owned ? NodeOwnership::kOwned : NodeOwnership::kRented;
 }
 
-Status SimulateRequest::load_facts(const CommandOptions& options) {
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return forward_error(calibration);
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
-  catalog_ = *std::move(catalog);
-  calibration_ = *std::move(calibration);
-  models_ = *std::move(models);
+/// Loads the facts, and the fleet file, which may bring some.
+Status SimulateRequest::load_facts(const CommandOptions& options, const SimulateOptions& asked) {
+  FactOverlay brought;
+  if (!asked.fleet.empty()) {
+    Result<FleetFile> file = files_.keep_fleet(asked.fleet);
+    if (!file) return forward_error(file);
+    fleet_ = std::move(file->spec);
+    brought = std::move(file->facts);
+  }
+  Result<Facts> facts = orrery::load_facts(options, brought);
+  if (!facts) return forward_error(facts);
+  facts_ = *std::move(facts);
   return {};
 }
 
@@ -121,19 +123,17 @@ Result<FleetSpec> SimulateRequest::fleet_asked_for(const SimulateOptions& asked)
                                         "(of a site, or of the nodes of a rack) decides it",
                                         asked.price, asked.fleet));
     }
-    Result<Document> document = files_.keep(asked.fleet);
-    if (!document) return forward_error(document);
-    return read_fleet_spec(*document);
+    return *fleet_;
   }
   Result<NodeOwnership> ownership = ownership_asked_for(asked);
   if (!ownership) return forward_error(ownership);
   Result<std::vector<AcceleratorCount>> counts = accelerator_counts(asked.accelerators);
   if (!counts) return forward_error(counts);
   Result<AcceleratorFleet> fleet =
-      fleet_of_accelerators(catalog_, {*std::move(counts), rules_.node_accelerators});
+      fleet_of_accelerators(facts_.catalog(), {*std::move(counts), rules_.node_accelerators});
   if (!fleet) return forward_error(fleet);
   if (!fleet->nodes.empty()) {
-    Result<Catalog> more = catalog_.with(fleet->nodes);
+    Result<Catalog> more = facts_.catalog().with(fleet->nodes);
     if (!more) return forward_error(more);
     with_parts_ = *std::move(more);
   }
@@ -145,7 +145,7 @@ Result<FleetSpec> SimulateRequest::fleet_asked_for(const SimulateOptions& asked)
 Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
   Result<FleetSpec> spec = fleet_asked_for(asked);
   if (!spec) return forward_error(spec);
-  const Catalog& catalog = with_parts_ ? *with_parts_ : catalog_;
+  const Catalog& catalog = with_parts_ ? *with_parts_ : facts_.catalog();
   if (!asked.tenants.empty()) {
     Result<Document> document = files_.keep(asked.tenants);
     if (!document) return forward_error(document);
@@ -156,8 +156,8 @@ Status SimulateRequest::load_cluster(const SimulateOptions& asked) {
     notes_.push_back(fmt::format("tenants of {}{}", printable(tenants_->name, 60),
                                  what.empty() ? "" : ": " + printable(what, 200)));
   }
-  Result<std::unique_ptr<ControlFacts>> cluster =
-      ControlFacts::make({catalog, calibration_, models_}, *spec, tenants_ ? &*tenants_ : nullptr);
+  Result<std::unique_ptr<ControlFacts>> cluster = ControlFacts::make(
+      {catalog, facts_.calibration(), facts_.models()}, *spec, tenants_ ? &*tenants_ : nullptr);
   if (!cluster) return forward_error(cluster);
   cluster_ = *std::move(cluster);
   const FleetCosts& costs = cluster_->costs();
@@ -519,7 +519,7 @@ Result<std::unique_ptr<SimulateRequest>> SimulateRequest::load(const CommandOpti
   Result<Information> information = word_option<Information>("information", asked.information);
   if (!information) return forward_error(information);
   r.information_ = *information;
-  if (Status status = r.load_facts(options); !status) return forward_error(status);
+  if (Status status = r.load_facts(options, asked); !status) return forward_error(status);
   if (Status status = r.load_policies(asked); !status) return forward_error(status);
   if (Status status = r.load_failures(asked.failures); !status) return forward_error(status);
   if (Status status = r.load_cluster(asked); !status) return forward_error(status);

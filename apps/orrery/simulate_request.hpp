@@ -154,7 +154,7 @@ class SimulateRequest {
   [[nodiscard]] Result<JobId> find(const std::string& name) const;
 
  private:
-  [[nodiscard]] Status load_facts(const CommandOptions& options);
+  [[nodiscard]] Status load_facts(const CommandOptions& options, const SimulateOptions& asked);
   [[nodiscard]] Status load_cluster(const SimulateOptions& asked);
   [[nodiscard]] Result<FleetSpec> fleet_asked_for(const SimulateOptions& asked);
   [[nodiscard]] Result<NodeOwnership> ownership_asked_for(const SimulateOptions& asked);
@@ -177,10 +177,9 @@ class SimulateRequest {
   void note_rows(const std::string& path, const TraceOptions& options);
 
   SpecFiles files_;
-  Catalog catalog_;
+  Facts facts_;
+  std::optional<FleetSpec> fleet_;     ///< of --fleet
   std::optional<Catalog> with_parts_;  ///< the catalog with smaller nodes
-  Calibration calibration_;
-  ModelCatalog models_;
   std::unique_ptr<ControlFacts> cluster_;
   std::optional<TenantsSpec> tenants_;
   Trace trace_;

@@ -28,12 +28,12 @@ Status SimulateRequest::load_failures(const std::string& name) {
   if (is_file_name(name)) {
     Result<Document> document = files_.keep(name);
     if (!document) return forward_error(document);
-    Result<FailureSpec> spec = read_failure_spec(*document, catalog_);
+    Result<FailureSpec> spec = read_failure_spec(*document, facts_.catalog());
     if (!spec) return forward_error(spec);
     failures_ = *std::move(spec);
     return {};
   }
-  Result<const FailureSpec*> known = catalog_.require<FailureSpec>(name);
+  Result<const FailureSpec*> known = facts_.catalog().require<FailureSpec>(name);
   if (!known) return wrong("failures", known.error().message);
   failures_ = **known;
   return {};
@@ -46,7 +46,7 @@ Status SimulateRequest::load_arrivals(const std::string& list) {
   for (const std::string& piece : pieces(list)) {
     const std::size_t colon = std::min(piece.find(':'), piece.size());
     const std::string name = piece.substr(0, colon);
-    const Result<const Accelerator*> known = catalog_.require<Accelerator>(name);
+    const Result<const Accelerator*> known = facts_.catalog().require<Accelerator>(name);
     if (!known) return wrong("arrivals", known.error().message);
     const std::optional<FleetTypeId> type = cluster_->topology().find_type((*known)->id);
     if (!type) return wrong("arrivals", fmt::format("no {} in this fleet", (*known)->id));

@@ -18,14 +18,30 @@ Result<Document> SpecFiles::document(const std::string& name) const {
   return text == texts.end() ? Document::load(path(name)) : Document::parse(text->second, name);
 }
 
-Result<Document> SpecFiles::keep(const std::string& name) {
-  if (texts.contains(name)) return document(name);
+Result<FleetFile> SpecFiles::fleet(const std::string& name) const {
+  const auto text = texts.find(name);
+  return text == texts.end() ? load_fleet_file(path(name)) : read_fleet_file(text->second, name);
+}
+
+Result<std::string> SpecFiles::keep_text(const std::string& name) {
+  if (texts.contains(name)) return name;
   const std::string file = path(name);
   Result<std::string> text = read_file(file, Document::kSizeMax);
-  if (!text) return forward_error(text);
-  Result<Document> document = Document::parse(*text, file == "-" ? "<stdin>" : file);
-  if (document) texts.emplace(name, *std::move(text));
-  return document;
+  if (!text) return text;
+  texts.emplace(name, *std::move(text));
+  return file == "-" ? "<stdin>" : file;
+}
+
+Result<Document> SpecFiles::keep(const std::string& name) {
+  const Result<std::string> file = keep_text(name);
+  if (!file) return tl::unexpected(file.error());
+  return Document::parse(texts.at(name), *file);
+}
+
+Result<FleetFile> SpecFiles::keep_fleet(const std::string& name) {
+  const Result<std::string> file = keep_text(name);
+  if (!file) return tl::unexpected(file.error());
+  return read_fleet_file(texts.at(name), *file);
 }
 
 bool is_file_name(std::string_view text) {

@@ -10,6 +10,7 @@
 
 #include "base/document.hpp"
 #include "base/error.hpp"
+#include "fleet/spec.hpp"
 
 namespace orrery {
 
@@ -21,8 +22,15 @@ struct SpecFiles {
   [[nodiscard]] std::string path(const std::string& name) const;
   /// Errors: those of Document::load and Document::parse.
   [[nodiscard]] Result<Document> document(const std::string& name) const;
+  /// Errors: those of read_fleet_file.
+  [[nodiscard]] Result<FleetFile> fleet(const std::string& name) const;
   /// Reads a document and keeps its text, so that a holder of these files can read it again.
   [[nodiscard]] Result<Document> keep(const std::string& name);
+  [[nodiscard]] Result<FleetFile> keep_fleet(const std::string& name);
+
+ private:
+  /// Keeps the text of a file; returns the name of the file in messages.
+  [[nodiscard]] Result<std::string> keep_text(const std::string& name);
 };
 
 /// Whether an option that takes a name or a file means a file: one with a slash (before the options

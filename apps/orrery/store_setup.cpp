@@ -23,23 +23,16 @@ Result<std::unique_ptr<StoredSetup>> StoredSetup::load(const CommandOptions& opt
   if (const Result<SetupTexts> begun = setup_texts(*texts); !begun) {
     return environment_error(store.name() + ": " + begun.error().message);
   }
-  Result<Catalog> catalog = load_catalog(options);
-  if (!catalog) return forward_error(catalog);
-  Result<Calibration> calibration = load_calibration(options);
-  if (!calibration) return forward_error(calibration);
-  Result<ModelCatalog> models = load_models(options);
-  if (!models) return forward_error(models);
+  Result<Facts> facts = load_facts(options);
+  if (!facts) return forward_error(facts);
   auto setup = std::make_unique<StoredSetup>();
-  setup->catalog_ = *std::move(catalog);
-  setup->calibration_ = *std::move(calibration);
-  setup->models_ = *std::move(models);
+  setup->facts_ = *std::move(facts);
   if (Status made = setup->make(*texts); !made) return forward_error(made);
   return setup;
 }
 
 Status StoredSetup::make(const StoreTexts& texts) {
-  Result<std::unique_ptr<LiveSetup>> live =
-      LiveSetup::make({catalog_, calibration_, models_}, texts, {});
+  Result<std::unique_ptr<LiveSetup>> live = LiveSetup::make(facts_, texts, {});
   if (!live) return forward_error(live);
   live_ = *std::move(live);
   control_ = live_->control();

@@ -35,9 +35,7 @@ class StoredSetup {
  private:
   [[nodiscard]] Status make(const StoreTexts& texts);
 
-  Catalog catalog_;
-  Calibration calibration_;
-  ModelCatalog models_;
+  Facts facts_;
   std::unique_ptr<LiveSetup> live_;
   ControlSetup control_;
 };

@@ -48,11 +48,9 @@
 #include "base/terminal_text.hpp"
 #include "fleet/builder.hpp"
 #include "fleet/spec.hpp"
-#include "hardware/builtin_catalog.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/service_notice.hpp"
-#include "perf/builtin_calibration.hpp"
-#include "workload/builtin_models.hpp"
+#include "perf/facts.hpp"
 
 namespace orrery {
 namespace {
@@ -117,10 +115,8 @@ class Daemon {
   Options options_;
   DescriptorLogSink sink_;
   Log log_;
-  std::string overlay_;  ///< overlay of the catalog; empty: none
-  Catalog catalog_;
-  Calibration calibration_;
-  ModelCatalog models_;
+  std::string overlay_;  ///< directory of facts over the built-in ones; empty: none
+  Facts facts_;
   std::unique_ptr<DescriptorWatch> ending_;
   std::unique_ptr<DescriptorWatch> reloading_;
   std::unique_ptr<Controller> controller_;
@@ -139,15 +135,11 @@ class Daemon {
 Status Daemon::load_facts() {
   const std::string overlay = options_.directory + "/catalog";
   if (::access(overlay.c_str(), R_OK) == 0) overlay_ = overlay;
-  Result<Catalog> catalog = Catalog::load(builtin_catalog(), overlay_);
-  if (!catalog) return forward_error(catalog);
-  Result<Calibration> calibration = Calibration::load(builtin_calibration(), {});
-  if (!calibration) return forward_error(calibration);
-  Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), {});
-  if (!models) return forward_error(models);
-  catalog_ = *std::move(catalog);
-  calibration_ = *std::move(calibration);
-  models_ = *std::move(models);
+  Result<std::vector<FactOverlay>> overlays = read_fact_overlays(overlay_);
+  if (!overlays) return forward_error(overlays);
+  Result<Facts> facts = Facts::load(*std::move(overlays));
+  if (!facts) return forward_error(facts);
+  facts_ = *std::move(facts);
   return {};
 }
 
@@ -260,11 +252,11 @@ void Daemon::compare_fleet() {
                "fleet.yaml was changed, and has no effect before it is applied",
                {{"run", "orrery fleet apply " + path}});
   const auto topology = [&]() -> Result<Topology> {
-    const Result<Document> document = Document::parse(*yaml, path);
-    if (!document) return tl::unexpected(document.error());
-    const Result<FleetSpec> spec = read_fleet_spec(*document);
-    if (!spec) return tl::unexpected(spec.error());
-    return build_topology(*spec, catalog_);
+    const Result<FleetFile> file = read_fleet_file(*yaml, path);
+    if (!file) return tl::unexpected(file.error());
+    const Result<Facts> facts = facts_.with(file->facts);
+    if (!facts) return tl::unexpected(facts.error());
+    return build_topology(file->spec, facts->catalog());
   }();
   if (topology) return controller_->compare_fleet(*topology);
   log_.warning(env_.clock.now_wall(), "fleet.yaml was changed and is no longer a valid fleet",
@@ -361,7 +353,7 @@ Status Daemon::begin() {
       env_, log_,
       {.directory = options_.directory,
        .setup = *std::move(texts),
-       .facts = {catalog_, calibration_, models_},
+       .facts = facts_,
        .settings = *std::move(settings),
        .archived_form =
            [](const Controller& of, JobId job) {

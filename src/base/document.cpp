@@ -71,10 +71,11 @@ std::vector<DocumentNode::Entry> DocumentNode::entries() const {
   return entries;
 }
 
-// Turns libyaml's events into records; one per parse.
+// Turns libyaml's events into records; one per text.
 class DocumentBuilder {
  public:
-  DocumentBuilder(Document& document, std::string_view text) : document_(document), text_(text) {
+  DocumentBuilder(std::string file, std::string_view text, std::size_t most)
+      : file_(std::move(file)), text_(text), most_(most) {
     yaml_parser_initialize(&parser_);
     yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
@@ -84,18 +85,16 @@ class DocumentBuilder {
   DocumentBuilder& operator=(const DocumentBuilder&) = delete;
   ~DocumentBuilder() { yaml_parser_delete(&parser_); }
 
-  Status build() {
+  Result<std::vector<Document>> build() {
     for (bool more = true; more;) {
       yaml_event_t event;
       if (yaml_parser_parse(&parser_, &event) == 0) return scan_error();
       const std::unique_ptr<yaml_event_t, void (*)(yaml_event_t*)> owner(&event, yaml_event_delete);
-      if (Status status = take(event); !status) return status;
+      if (Status status = take(event); !status) return forward_error(status);
       more = event.type != YAML_STREAM_END_EVENT;
     }
-    if (document_.records_.empty()) {
-      return input_error({document_.file_, 1, 1}, "the file is empty");
-    }
-    return {};
+    if (documents_.empty()) return input_error({file_, 1, 1}, "the file is empty");
+    return std::move(documents_);
   }
 
  private:
@@ -105,10 +104,10 @@ class DocumentBuilder {
   };
 
   SourcePosition position(const yaml_mark_t& mark) const {
-    return {document_.file_, static_cast<int>(mark.line) + 1, static_cast<int>(mark.column) + 1};
+    return {file_, static_cast<int>(mark.line) + 1, static_cast<int>(mark.column) + 1};
   }
 
-  Status scan_error() const {
+  tl::unexpected<Error> scan_error() const {
     const char* problem = parser_.problem != nullptr ? parser_.problem : "not readable as YAML";
     SourcePosition where = position(parser_.problem_mark);
     if (parser_.error == YAML_READER_ERROR) {  // it knows the byte, not the line
@@ -122,10 +121,7 @@ class DocumentBuilder {
   Status take(const yaml_event_t& event) {
     switch (event.type) {
       case YAML_DOCUMENT_START_EVENT:
-        if (++documents_ > 1) {
-          return input_error(position(event.start_mark), "a second document; expected one a file");
-        }
-        return {};
+        return begin_document(event);
       case YAML_ALIAS_EVENT:
         return input_error(position(event.start_mark), "aliases (*name) are not supported");
       case YAML_SCALAR_EVENT:
@@ -144,12 +140,26 @@ class DocumentBuilder {
         open_.pop_back();
         return check_keys(record);
       }
+      case YAML_DOCUMENT_END_EVENT:
+        // The text after the last "---" may hold nothing but comments.
+        if (most_ > 1 && document().root().kind() == NodeKind::kNull) documents_.pop_back();
+        return {};
       case YAML_NO_EVENT:
       case YAML_STREAM_START_EVENT:
       case YAML_STREAM_END_EVENT:
-      case YAML_DOCUMENT_END_EVENT:
         return {};
     }
+    return {};
+  }
+
+  Status begin_document(const yaml_event_t& event) {
+    if (documents_.size() == most_) {
+      return input_error(position(event.start_mark),
+                         most_ == 1
+                             ? std::string("a second document; expected one a file")
+                             : fmt::format("more than {} documents", Document::kDocumentsMax));
+    }
+    documents_.emplace_back().file_ = file_;
     return {};
   }
 
@@ -158,14 +168,14 @@ class DocumentBuilder {
     if (Status plain = refuse_decoration(event, scalar.anchor, scalar.tag); !plain) return plain;
     Result<std::uint32_t> added = add(event, NodeKind::kScalar);
     if (!added) return forward_error(added);
-    Document::Record& record = document_.records_[*added];
+    Document::Record& record = document().records_[*added];
     record.quoted = scalar.style != YAML_PLAIN_SCALAR_STYLE;
     const std::string_view text(reinterpret_cast<const char*>(scalar.value), scalar.length);
     const bool null = text.empty() || text == "~" || text == "null" || text == "Null";
     if (null && !record.quoted && !is_key(*added)) record.kind = NodeKind::kNull;
-    record.text_begin = static_cast<std::uint32_t>(document_.text_.size());
+    record.text_begin = static_cast<std::uint32_t>(document().text_.size());
     record.text_size = static_cast<std::uint32_t>(text.size());
-    document_.text_.append(text);
+    document().text_.append(text);
     return {};
   }
 
@@ -198,16 +208,16 @@ class DocumentBuilder {
 
   Result<std::uint32_t> add(const yaml_event_t& event, NodeKind kind) {
     constexpr std::size_t kRecordsMax = 2'000'000;
-    if (document_.records_.size() >= kRecordsMax) {
+    if (document().records_.size() >= kRecordsMax) {
       return input_error(position(event.start_mark),
                          fmt::format("more than {} values", kRecordsMax));
     }
-    const auto record = static_cast<std::uint32_t>(document_.records_.size());
+    const auto record = static_cast<std::uint32_t>(document().records_.size());
     Document::Record made;
     made.kind = kind;
     made.line = static_cast<std::uint32_t>(event.start_mark.line) + 1;
     made.column = static_cast<std::uint32_t>(event.start_mark.column) + 1;
-    document_.records_.push_back(made);
+    document().records_.push_back(made);
     if (!open_.empty()) append_child(record);
     return record;
   }
@@ -215,24 +225,24 @@ class DocumentBuilder {
   void append_child(std::uint32_t record) {
     Open& parent = open_.back();
     if (parent.last_child == 0) {
-      document_.records_[parent.record].first_child = record;
+      document().records_[parent.record].first_child = record;
     } else {
-      document_.records_[parent.last_child].next = record;
+      document().records_[parent.last_child].next = record;
     }
     parent.last_child = record;
-    ++document_.records_[parent.record].children;
+    ++document().records_[parent.record].children;
   }
 
   // The child just added to a mapping is a key when it makes the number of children odd.
   bool is_key(std::uint32_t record) const {
     if (open_.empty() || open_.back().record == record) return false;
-    const Document::Record& parent = document_.records_[open_.back().record];
+    const Document::Record& parent = document().records_[open_.back().record];
     return parent.kind == NodeKind::kMapping && parent.children % 2 == 1;
   }
 
   Status check_keys(std::uint32_t record) const {
     std::vector<DocumentNode> keys;
-    for (const auto& entry : DocumentNode(document_, record).entries()) keys.push_back(entry.key);
+    for (const auto& entry : DocumentNode(document(), record).entries()) keys.push_back(entry.key);
     std::sort(keys.begin(), keys.end(), [](const DocumentNode& a, const DocumentNode& b) {
       return a.text() != b.text() ? a.text() < b.text() : a.record_ < b.record_;
     });
@@ -245,31 +255,47 @@ class DocumentBuilder {
                                    twice->position().line));
   }
 
-  Document& document_;
+  Document& document() { return documents_.back(); }
+  const Document& document() const { return documents_.back(); }
+
+  std::string file_;
   std::string_view text_;
+  std::size_t most_;  ///< number of documents that are accepted
   yaml_parser_t parser_{};
   std::vector<Open> open_;
-  int documents_ = 0;
+  std::vector<Document> documents_;
 };
 
-Result<Document> Document::parse(std::string_view text, std::string file) {
-  Document document;
-  document.file_ = std::move(file);
+namespace {
+
+Result<std::vector<Document>> built_from(std::string_view text, std::string file,
+                                         std::size_t most) {
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark says nothing
-  if (text.empty()) return input_error({document.file_, 1, 1}, "the file is empty");
-  if (text.size() > kSizeMax) {
-    return input_error({document.file_, 1, 1},
+  if (text.empty()) return input_error({std::move(file), 1, 1}, "the file is empty");
+  if (text.size() > Document::kSizeMax) {
+    return input_error({std::move(file), 1, 1},
                        fmt::format("{} bytes are more than the {} MiB a file may have", text.size(),
-                                   kSizeMax >> 20));
+                                   Document::kSizeMax >> 20));
   }
   if (const std::size_t bad = first_invalid_utf8(text); bad != std::string_view::npos) {
     const TextPlace place = place_of(text, bad);
-    return input_error({document.file_, place.line, place.column},
+    return input_error({std::move(file), place.line, place.column},
                        fmt::format("byte 0x{:02x} is not valid UTF-8 text",
                                    static_cast<unsigned char>(text[bad])));
   }
-  if (Status built = DocumentBuilder(document, text).build(); !built) return forward_error(built);
-  return document;
+  return DocumentBuilder(std::move(file), text, most).build();
+}
+
+}  // namespace
+
+Result<Document> Document::parse(std::string_view text, std::string file) {
+  Result<std::vector<Document>> built = built_from(text, std::move(file), 1);
+  if (!built) return forward_error(built);
+  return std::move(built->front());
+}
+
+Result<std::vector<Document>> Document::parse_all(std::string_view text, const std::string& file) {
+  return built_from(text, file, kDocumentsMax);
 }
 
 Result<Document> Document::load(const std::string& path) {

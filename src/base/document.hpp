@@ -2,9 +2,10 @@
 //
 // Built by Document::parse from text (libyaml does the scanning), read through DocumentNode
 // handles, which stay valid as long as their Document is not moved. Error-prone features of YAML
-// are refused with a position: anchors and aliases, tags, several documents in a file, duplicate
-// keys, keys that are not scalars, nesting deeper than 64, invalid UTF-8. JSON is a subset and
-// needs no switch. Cost: O(bytes) time; about 32 bytes a node beside the text.
+// are refused with a position: anchors and aliases, tags, duplicate keys, keys that are not
+// scalars, nesting deeper than 64, invalid UTF-8, and several documents in a file, but for
+// parse_all. JSON is a subset and needs no switch. Cost: O(bytes) time; about 32 bytes a node
+// beside the text.
 #pragma once
 
 #include <cstdint>
@@ -59,9 +60,15 @@ class Document {
  public:
   static constexpr std::size_t kSizeMax = 8u << 20;
   static constexpr std::size_t kDepthMax = 64;
+  static constexpr std::size_t kDocumentsMax = 1'000;
 
   /// `file` names the text in messages. Errors: ErrorKind::kInput with line and column.
   [[nodiscard]] static Result<Document> parse(std::string_view text, std::string file);
+
+  /// Returns the documents of a text, which lines of "---" separate; empty ones are left out, and
+  /// there is at least one. Errors: as parse; more than kDocumentsMax.
+  [[nodiscard]] static Result<std::vector<Document>> parse_all(std::string_view text,
+                                                               const std::string& file);
 
   /// Reads and parses a file of at most kSizeMax bytes; "-" is standard input.
   [[nodiscard]] static Result<Document> load(const std::string& path);

@@ -151,6 +151,27 @@ TEST(Document, RefusesASecondDocument) {
   EXPECT_EQ(parsed("---\na: 1\n...\n").root().size(), 1u);
 }
 
+TEST(Document, ParsesAllDocumentsOfATextAndKeepsTheirLines) {
+  const auto all = Document::parse_all("a: 1\n---\n# nothing\n---\nb: 2\n---\n", "a.yaml");
+  ASSERT_TRUE(all) << all.error().text();
+  ASSERT_EQ(all->size(), 2u);
+  EXPECT_EQ(all->front().root().entries().front().key.text(), "a");
+  EXPECT_EQ(all->back().root().entries().front().key.position().text(), "a.yaml:5:1");
+  const auto bad = Document::parse_all("a: 1\n---\nb: [\n", "a.yaml");
+  ASSERT_FALSE(bad);
+  EXPECT_TRUE(bad.error().text().starts_with("a.yaml:4:1: not valid YAML")) << bad.error().text();
+  for (const std::string empty : {"", "---\n---\n", "# nothing\n"}) {
+    const auto none = Document::parse_all(empty, "a.yaml");
+    ASSERT_FALSE(none) << empty;
+    EXPECT_EQ(none.error().text(), "a.yaml:1:1: the file is empty");
+  }
+  std::string many;
+  for (std::size_t i = 0; i <= Document::kDocumentsMax; ++i) many += "---\na: 1\n";
+  const auto refused = Document::parse_all(many, "a.yaml");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(), "a.yaml:2001:1: more than 1000 documents");
+}
+
 TEST(Document, RefusesKeysThatAreListsOrMappings) {
   EXPECT_EQ(refusal("[1, 2]: x\n"), "a.yaml:1:1: a key that is a list or a mapping");
   EXPECT_EQ(refusal("? {a: b}\n: x\n"), "a.yaml:1:3: a key that is a list or a mapping");

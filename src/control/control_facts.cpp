@@ -11,13 +11,14 @@ constexpr std::size_t kPlansKept = 3;
 
 }  // namespace
 
-ControlFacts::ControlFacts(const Facts& facts, const Topology& topology)
+ControlFacts::ControlFacts(const FactsView& facts, const Topology& topology)
     : facts_(facts),
       pristine_(topology),
       power_(pristine_.topology()),
       sizes_(PlanSources{{facts.catalog, facts.calibration}, pristine_.topology()}) {}
 
-Result<std::unique_ptr<ControlFacts>> ControlFacts::make(const Facts& facts, const FleetSpec& fleet,
+Result<std::unique_ptr<ControlFacts>> ControlFacts::make(const FactsView& facts,
+                                                         const FleetSpec& fleet,
                                                          const TenantsSpec* tenants) {
   const Result<Topology> topology = build_topology(fleet, facts.catalog);
   if (!topology) return tl::unexpected(topology.error());

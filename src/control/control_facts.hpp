@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "control/setup.hpp"
+#include "perf/facts.hpp"
 #include "scheduler/class_table.hpp"
 #include "scheduler/plan_sizes.hpp"
 #include "scheduler/pristine_fleet.hpp"
@@ -22,24 +23,18 @@ namespace orrery {
 
 class ControlFacts {
  public:
-  struct Facts {
-    const Catalog& catalog;
-    const Calibration& calibration;
-    const ModelCatalog& models;
-  };
-
   /// The facts must outlive it. Errors: those of the specs, with their positions.
-  [[nodiscard]] static Result<std::unique_ptr<ControlFacts>> make(const Facts& facts,
+  [[nodiscard]] static Result<std::unique_ptr<ControlFacts>> make(const FactsView& facts,
                                                                   const FleetSpec& fleet,
                                                                   const TenantsSpec* tenants);
 
   /// Builds facts without tenants and prices; make() adds them.
-  ControlFacts(const Facts& facts, const Topology& topology);
+  ControlFacts(const FactsView& facts, const Topology& topology);
 
   [[nodiscard]] const Topology& topology() const { return pristine_.topology(); }
   [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
   [[nodiscard]] const TenantTree& tenants() const { return *tenants_; }
-  [[nodiscard]] const Facts& facts() const { return facts_; }
+  [[nodiscard]] const FactsView& facts() const { return facts_; }
 
   /// The setup of one run; refers to this object. Power limits apply where the fleet has any.
   [[nodiscard]] ControlSetup setup(const Policy& policy, Instant begin);
@@ -58,7 +53,7 @@ class ControlFacts {
   void keep(const PlanKey& key, std::shared_ptr<const PlanEntry> found);
 
  private:
-  Facts facts_;
+  FactsView facts_;
   PristineFleet pristine_;
   std::optional<TenantTree> tenants_;
   std::optional<FleetCosts> costs_;

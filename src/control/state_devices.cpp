@@ -344,6 +344,8 @@ void State::on(const LemonFound& event) {
 void State::on(const FleetSet& event) {
   const Result<const ControlSetup*> next = setup_->fleets.source(event.yaml);
   ORRERY_ASSERT(next, "a fleet is read before it is set");
+  // Prices may change, and count from now on.
+  for (const RunningJob& run : running()) meter(at(run.id));
   Result<State> changed = with_fleet(*this, **next);
   ORRERY_ASSERT(changed, "a fleet fits the state before it is set");
   *this = *std::move(changed);

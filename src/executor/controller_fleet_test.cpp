@@ -61,6 +61,57 @@ TEST_F(ControllerFleetTest, WorkKeepsItsNumberThroughChangesAndStarts) {
   }
 }
 
+// The facts that a log begins with know neither the tenants nor the sites of later ones.
+TEST_F(ControllerFleetTest, WorkKeepsItsNumberThoughItsJobFitsTheFirstFacts) {
+  set_tenants(
+      "apiVersion: orrery/v1\nkind: Tenants\nname: t\n"
+      "tenants: [{name: default}, {name: research}]\n");
+  std::string wide = grown("node7");
+  wide +=
+      "- name: annex\n  residency: eu\n  halls:\n  - {name: h, pods: [{racks: [{nodes: [{type: "
+      "dgx-h100}]}]}]}\n";
+  const Result<FleetChange> changed = apply(wide);
+  ASSERT_TRUE(changed) << changed.error().text();
+  const std::string job =
+      "apiVersion: orrery/v1\nkind: Train\nname: x\nlaunch: {command: [train]}\n"
+      "roles: [{accelerators: 8, work: {model: llama-3.1-8b, sequence: 512, steps: 10}}]\n";
+  ASSERT_TRUE(submit(job + "tenant: research\n"));
+  const auto there = submit(job + "residency: [eu]\n");
+  ASSERT_TRUE(there) << there.error().text();
+  EXPECT_FALSE(submit(
+      "apiVersion: orrery/v1\nkind: Train\nname: x\nlaunch: {command: [train]}\n"
+      "roles:\n- {name: a, accelerators: 9999, work: {model: llama-3.1-8b, sequence: 256}}\n"
+      "- {name: b, accelerators: 8, work: {model: llama-3.1-8b, sequence: 128, steps: 10}}\n"));
+  const WorkId later = train(1024);
+  stop();
+  start();
+  EXPECT_EQ(train(1024), later);
+  EXPECT_EQ(*controller_->state().job(there->front()).submission->request.roles[0].work,
+            train(512));
+}
+
+TEST_F(ControllerFleetTest, ChangedPricesCountFromTheChangeOn) {
+  Session session;
+  join("node0", session);
+  const auto jobs = submit(job("one"));
+  ASSERT_TRUE(jobs);
+  await([&] { return !session.orders<LaunchRanks>().empty(); });
+  const std::string dear = std::string(kLabFleet) +
+                           "---\napiVersion: orrery/v1\nkind: Catalog\nname: prices\n"
+                           "accelerator_prices:\n- {accelerator: nvidia-h100-sxm5-80g, "
+                           "ondemand_typical_usd_per_hour: 3.6e9}\n";
+  const Result<FleetChange> changed = apply(dear);
+  ASSERT_TRUE(changed) << changed.error().text();
+  EXPECT_TRUE(changed->added.empty() && changed->retired.empty());
+  for (const bool restarted : {false, true}) {
+    if (restarted) stop(), start();
+    const State& state = controller_->state();
+    const Instant since = state.fleet_since();
+    EXPECT_LT(state.usage_of(jobs->front(), since).dollars, 1);
+    EXPECT_NEAR(state.usage_of(jobs->front(), since + Duration::seconds(1000)).dollars, 8e9, 1e6);
+  }
+}
+
 // Only the fleets in use stay in memory; the log names them all.
 TEST_F(ControllerFleetTest, ManyChangesAreReplayed) {
   for (const int number : {11, 12, 13, 14, 11, 15, 16, 12}) {

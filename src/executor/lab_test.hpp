@@ -4,10 +4,8 @@
 
 #include "base/log.hpp"
 #include "control/control_facts.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
+#include "perf/facts.hpp"
 #include "store/setup_texts.hpp"
-#include "workload/builtin_models.hpp"
 
 namespace orrery {
 
@@ -34,14 +32,9 @@ inline SetupTexts lab_setup(const std::string& tenants = "") {
 }
 
 /// The built-in facts, read once.
-inline ControlFacts::Facts lab_facts() {
-  struct Read {
-    Catalog catalog = Catalog::load(builtin_catalog(), "").value();
-    Calibration calibration = Calibration::load(builtin_calibration(), {}).value();
-    ModelCatalog models = ModelCatalog::load(builtin_models(), {}).value();
-  };
-  static const Read read;
-  return {read.catalog, read.calibration, read.models};
+inline const Facts& lab_facts() {
+  static const Facts kFacts = Facts::load({}).value();
+  return kFacts;
 }
 
 class SilentLog final : public LogSink {

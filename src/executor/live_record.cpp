@@ -102,8 +102,7 @@ bool is_live_record(const std::string& directory) {
   return std::filesystem::exists(directory + "/live.yaml", error);
 }
 
-Result<RecordedBegin> open_live_record(const std::string& directory,
-                                       const ControlFacts::Facts& facts) {
+Result<RecordedBegin> open_live_record(const std::string& directory, const Facts& facts) {
   const Result<Document> document = Document::load(directory + "/live.yaml");
   if (!document) return tl::unexpected(document.error());
   const Result<ControllerSettings> settings = read_controller_settings(*document);
@@ -118,7 +117,7 @@ Result<RecordedBegin> open_live_record(const std::string& directory,
   if (!opened) return tl::unexpected(opened.error());
   auto core = std::make_unique<Core>((*setup)->control());
   if (Status restored = core->restore(opened->state); !restored) return forward_error(restored);
-  (*setup)->intake().take_up_jobs(core->state());
+  (*setup)->use(core->state());
   core->resume();
   return RecordedBegin{*std::move(setup), std::move(core)};
 }

@@ -65,6 +65,6 @@ struct RecordedBegin {
 
 /// Errors: not a record, damage, texts that this program cannot read.
 [[nodiscard]] Result<RecordedBegin> open_live_record(const std::string& directory,
-                                                     const ControlFacts::Facts& facts);
+                                                     const Facts& facts);
 
 }  // namespace orrery

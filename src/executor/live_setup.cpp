@@ -6,8 +6,6 @@
 #include <charconv>
 #include <utility>
 
-#include "store/stored_facts.hpp"
-
 namespace orrery {
 namespace {
 
@@ -22,18 +20,21 @@ constexpr std::ptrdiff_t kUnusedVersions = 4;
 
 }  // namespace
 
-LiveSetup::LiveSetup(std::unique_ptr<ControlFacts> facts, const SetupTexts& texts)
-    : texts_(texts), facts_(std::move(facts)), intake_(*facts_), in_use_(facts_.get()) {}
+LiveSetup::LiveSetup(const Facts& base, StoredFacts stored, const SetupTexts& texts)
+    : base_(base),
+      texts_(texts),
+      stored_(std::move(stored)),
+      intake_(*stored_.facts),
+      in_use_(stored_.facts.get()) {}
 
-Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const ControlFacts::Facts& facts,
-                                                   const StoreTexts& texts,
+Result<std::unique_ptr<LiveSetup>> LiveSetup::make(const Facts& facts, const StoreTexts& texts,
                                                    const ControllerSettings& settings) {
   const Result<SetupTexts> setup = setup_texts(texts);
   if (!setup) return tl::unexpected(setup.error());
   Result<StoredFacts> stored = stored_facts(facts, *setup);
   if (!stored) return forward_error(stored);
-  auto live = std::make_unique<LiveSetup>(std::move(stored->facts), *setup);
-  live->control_ = live->facts_->setup(stored->policy, setup->begin);
+  auto live = std::make_unique<LiveSetup>(facts, *std::move(stored), *setup);
+  live->control_ = live->stored_.facts->setup(live->stored_.policy, setup->begin);
   live->control_.nodes_begin = NodeHealth::kJoining;
   live->control_.timing.grace = Duration::from_seconds(settings.grace.value());
   live->control_.timing.backoff = Duration::from_seconds(settings.backoff.value());
@@ -54,20 +55,20 @@ LiveSetup::Version* LiveSetup::known(const std::string& fleet) {
 
 Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
   if (fleet.empty() || fleet == texts_.fleet) {
-    facts_->take_works(*in_use_);
+    stored_.facts->take_works(*in_use_);
     return &control_;
   }
   if (Version* version = known(fleet); version != nullptr) {
-    version->facts->take_works(*in_use_);
+    version->stored.facts->take_works(*in_use_);
     return &version->control;
   }
   SetupTexts texts = texts_;
   texts.fleet = fleet;
-  Result<StoredFacts> stored = stored_facts(facts_->facts(), texts);
+  Result<StoredFacts> stored = stored_facts(base_, texts);
   if (!stored) return forward_error(stored);
-  auto version = std::make_unique<Version>(Version{std::move(stored->facts), {}});
-  version->facts->take_works(*in_use_);
-  version->control = version->facts->setup(control_.policy, control_.begin);
+  auto version = std::make_unique<Version>(Version{*std::move(stored), {}, {}});
+  version->stored.facts->take_works(*in_use_);
+  version->control = version->stored.facts->setup(control_.policy, control_.begin);
   version->control.nodes_begin = control_.nodes_begin;
   version->control.timing = control_.timing;
   version->control.lost_jobs = control_.lost_jobs;
@@ -81,23 +82,23 @@ Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
 
 void LiveSetup::forget_left(std::uint32_t change) {
   std::erase_if(versions_, [&](const auto& each) {
-    return each->used_by && *each->used_by < change && each->facts.get() != in_use_;
+    return each->used_by && *each->used_by < change && each->stored.facts.get() != in_use_;
   });
 }
 
 const ControlSetup& LiveSetup::in_use() const {
-  const auto used = [this](const auto& each) { return each->facts.get() == in_use_; };
+  const auto used = [this](const auto& each) { return each->stored.facts.get() == in_use_; };
   const auto found = std::ranges::find_if(versions_, used);
   return found == versions_.end() ? control_ : (*found)->control;
 }
 
 void LiveSetup::use(const State& state, std::uint32_t change) {
   const ControlFacts& before = *in_use_;
-  in_use_ = facts_.get();
+  in_use_ = stored_.facts.get();
   for (const std::unique_ptr<Version>& each : versions_) {
     if (&each->control != &state.setup()) continue;
     each->used_by = change;
-    in_use_ = each->facts.get();
+    in_use_ = each->stored.facts.get();
   }
   in_use_->take_works(before);
   intake_.use(*in_use_);

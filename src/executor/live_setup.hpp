@@ -15,17 +15,19 @@
 #include "control/control_facts.hpp"
 #include "executor/controller_settings.hpp"
 #include "executor/job_intake.hpp"
+#include "perf/facts.hpp"
 #include "store/setup_texts.hpp"
+#include "store/stored_facts.hpp"
 
 namespace orrery {
 
 class LiveSetup {
  public:
   /// Errors: of the texts, with their names; work that this program cannot read any more.
-  [[nodiscard]] static Result<std::unique_ptr<LiveSetup>> make(const ControlFacts::Facts& facts,
+  [[nodiscard]] static Result<std::unique_ptr<LiveSetup>> make(const Facts& facts,
                                                                const StoreTexts& texts,
                                                                const ControllerSettings& settings);
-  LiveSetup(std::unique_ptr<ControlFacts> facts, const SetupTexts& texts);
+  LiveSetup(const Facts& base, StoredFacts stored, const SetupTexts& texts);
   LiveSetup(const LiveSetup&) = delete;
   LiveSetup& operator=(const LiveSetup&) = delete;
 
@@ -53,7 +55,7 @@ class LiveSetup {
  private:
   /// A fleet that the cluster was asked to change to.
   struct Version {
-    std::unique_ptr<ControlFacts> facts;
+    StoredFacts stored;
     ControlSetup control;
     std::optional<std::uint32_t> used_by;  ///< the last change that made it the fleet in use
   };
@@ -62,8 +64,9 @@ class LiveSetup {
   [[nodiscard]] Status take_up(const StoreTexts& texts);
   [[nodiscard]] Status take_up_lost(const std::string& name, const std::string& text);
 
+  const Facts& base_;  ///< facts that those of a fleet overlay
   SetupTexts texts_;
-  std::unique_ptr<ControlFacts> facts_;
+  StoredFacts stored_;
   JobIntake intake_;
   ControlSetup control_;
   ControlFacts* in_use_;

@@ -79,7 +79,7 @@ TEST(TopologyBuilder, AsksForAPowerNobodyPublished) {
   files.push_back({"x.yaml",
                    "apiVersion: orrery/v1\nkind: Catalog\nname: x\nnodes:\n- {id: secret, like: "
                    "tpu-v5p-host, assumed_watts: null}\n"});
-  Result<Catalog> catalog = Catalog::load(files, "");
+  Result<Catalog> catalog = Catalog::load(files, {});
   ASSERT_TRUE(catalog) << catalog.error().text();
   const auto build = [&](const std::string& extra) {
     Result<FleetSpec> spec = spec_of(one_hall(

@@ -194,7 +194,7 @@ Catalog catalog_with(const std::string& nodes) {
   const std::string text = "apiVersion: orrery/v1\nkind: Catalog\nname: more\nnodes:\n" + nodes;
   std::vector<EmbeddedFile> files(builtin_catalog().begin(), builtin_catalog().end());
   files.push_back({"more.yaml", text});
-  Result<Catalog> loaded = Catalog::load(files, "");
+  Result<Catalog> loaded = Catalog::load(files, {});
   EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().text());
   return loaded ? *std::move(loaded) : Catalog();
 }

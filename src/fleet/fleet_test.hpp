@@ -13,7 +13,7 @@ namespace orrery {
 /// The built-in catalog, loaded once.
 inline const Catalog& test_catalog() {
   static const Catalog kCatalog = [] {
-    Result<Catalog> loaded = Catalog::load(builtin_catalog(), "");
+    Result<Catalog> loaded = Catalog::load(builtin_catalog(), {});
     EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().text());
     return loaded ? *std::move(loaded) : Catalog();
   }();

@@ -179,4 +179,26 @@ Result<FleetSpec> load_fleet_spec(const std::string& path) {
   return read_fleet_spec(*document);
 }
 
+Result<FleetFile> read_fleet_file(std::string_view text, const std::string& file) {
+  Result<std::vector<Document>> documents = Document::parse_all(text, file);
+  if (!documents) return forward_error(documents);
+  Result<FleetSpec> spec = read_fleet_spec(documents->front());
+  if (!spec) return forward_error(spec);
+  documents->erase(documents->begin());
+  Result<FactOverlay> facts = fact_overlay(*std::move(documents));
+  if (!facts) return forward_error(facts);
+  if (!facts->models.empty()) {
+    return input_error(facts->models.front().root().position(),
+                       "a model cannot follow a fleet, because the work of earlier jobs refers to "
+                       "models; expected it in the directory models/ of --catalog");
+  }
+  return FleetFile{*std::move(spec), *std::move(facts)};
+}
+
+Result<FleetFile> load_fleet_file(const std::string& path) {
+  const Result<std::string> text = read_file(path, Document::kSizeMax);
+  if (!text) return tl::unexpected(text.error());
+  return read_fleet_file(*text, path == "-" ? "<stdin>" : path);
+}
+
 }  // namespace orrery

@@ -16,6 +16,7 @@
 
 #include "base/field_reader.hpp"
 #include "base/quantity.hpp"
+#include "hardware/fact_overlay.hpp"
 #include "hardware/link.hpp"
 
 namespace orrery {
@@ -313,6 +314,19 @@ void describe(Visitor& visitor, Self& f) {
 /// catalog. Errors with file:line:column.
 [[nodiscard]] Result<FleetSpec> read_fleet_spec(const Document& document);
 [[nodiscard]] Result<FleetSpec> load_fleet_spec(const std::string& path);
+
+/// A fleet, and the facts of the documents that follow it: prices and other rows of the catalog,
+/// constants of the calibration.
+struct FleetFile {
+  FleetSpec spec;
+  FactOverlay facts;
+};
+
+/// Reads a Fleet document and any number of documents of kind Catalog or Calibration that follow
+/// it, each after a line of "---". Their content is checked where they are used (Facts::with).
+/// `file` is for messages. Errors with file:line:column.
+[[nodiscard]] Result<FleetFile> read_fleet_file(std::string_view text, const std::string& file);
+[[nodiscard]] Result<FleetFile> load_fleet_file(const std::string& path);
 
 /// Returns YAML that read_fleet_spec reads back to an equal spec; defaults are left out.
 [[nodiscard]] std::string write_fleet_spec(const FleetSpec& spec);

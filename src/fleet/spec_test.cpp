@@ -25,6 +25,21 @@ TEST(FleetSpec, ReadsUnitsAndDefaults) {
   EXPECT_EQ(site.halls[0].pods[0].racks[0].nodes[0].count, 1);
 }
 
+TEST(FleetFile, IsAFleetAndDocumentsWithFacts) {
+  const std::string fleet = one_hall(kRack);
+  const auto plain = read_fleet_file(fleet, "f.yaml");
+  ASSERT_TRUE(plain) << plain.error().text();
+  EXPECT_TRUE(plain->facts.empty());
+  const auto priced = read_fleet_file(fleet + "---\nkind: Catalog\n", "f.yaml");
+  ASSERT_TRUE(priced) << priced.error().text();
+  EXPECT_EQ(write_fleet_spec(priced->spec), write_fleet_spec(plain->spec));
+  EXPECT_EQ(priced->facts.catalogs.size(), 1u);
+  const auto two = read_fleet_file(fleet + "---\n" + fleet, "f.yaml");
+  ASSERT_FALSE(two);
+  EXPECT_NE(two.error().text().find("expected a document of kind Catalog"), std::string::npos);
+  EXPECT_FALSE(read_fleet_file("kind: Catalog\n---\n" + fleet, "f.yaml"));
+}
+
 TEST(FleetSpec, NamesTheNearestKnownKeyOfAnUnknownOne) {
   const std::string text = error_of(one_hall(kRack, "  power_capp: 2 MW\n"));
   EXPECT_TRUE(

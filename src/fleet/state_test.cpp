@@ -154,7 +154,7 @@ const Catalog& catalog_with_eight_l4() {
     files.push_back({"more.yaml",
                      "apiVersion: orrery/v1\nkind: Catalog\nname: more\nnodes:\n"
                      "- {id: l4-8, like: l4-4, accelerators_per_node: 8}\n"});
-    return *Catalog::load(files, "");
+    return *Catalog::load(files, {});
   }();
   return kCatalog;
 }

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "base/field_writer.hpp"
 #include "base/nearest_name.hpp"
@@ -125,29 +124,6 @@ Status check_header(FieldReader& reader, const DocumentNode& root) {
   return {};
 }
 
-Result<std::vector<std::string>> overlay_files(const std::string& directory) {
-  std::vector<std::string> files;
-  bool calibrated = false;
-  std::error_code failure;
-  for (std::filesystem::directory_iterator at(directory, failure), end; at != end && !failure;
-       at.increment(failure)) {
-    const std::string name = at->path().filename().string();
-    if (!name.ends_with(".yaml") || !at->is_regular_file(failure)) continue;
-    if (name.starts_with("calibration")) {
-      calibrated = true;  // perf/calibration.hpp reads it
-    } else {
-      files.push_back(at->path().string());
-    }
-  }
-  if (failure) return input_error({}, fmt::format("{}: {}", directory, failure.message()));
-  const bool models = std::filesystem::is_directory(directory + "/models", failure);
-  if (files.empty() && !calibrated && !models) {
-    return input_error({}, fmt::format("{}: no *.yaml file and no models/ in it", directory));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
 }  // namespace
 
 Catalog::Catalog()
@@ -185,20 +161,18 @@ Catalog& Catalog::operator=(Catalog&&) noexcept = default;
 Catalog::~Catalog() = default;
 
 Result<Catalog> Catalog::load(std::span<const EmbeddedFile> sources,
-                              const std::string& overlay_directory) {
+                              std::span<const FactOverlay> overlays) {
   CatalogLoader loader;
   for (const EmbeddedFile& source : sources) {
     Result<Document> document = Document::parse(source.text, std::string(source.file));
     if (!document) return forward_error(document);
     if (Status added = loader.add(*document, 0); !added) return forward_error(added);
   }
-  if (!overlay_directory.empty()) {
-    Result<std::vector<std::string>> files = overlay_files(overlay_directory);
-    if (!files) return forward_error(files);
-    for (const std::string& file : *files) {
-      Result<Document> document = Document::load(file);
-      if (!document) return forward_error(document);
-      if (Status added = loader.add(*document, 1); !added) return forward_error(added);
+  int layer = 0;
+  for (const FactOverlay& overlay : overlays) {
+    ++layer;
+    for (const Document& document : overlay.catalogs) {
+      if (Status added = loader.add(document, layer); !added) return forward_error(added);
     }
   }
   return loader.finish();

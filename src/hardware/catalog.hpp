@@ -20,6 +20,7 @@
 #include "base/id.hpp"
 #include "hardware/accelerator.hpp"
 #include "hardware/facility.hpp"
+#include "hardware/fact_overlay.hpp"
 #include "hardware/failure_spec.hpp"
 #include "hardware/fat_tree_vector.hpp"
 #include "hardware/link.hpp"
@@ -63,10 +64,10 @@ class Catalog {
   Catalog& operator=(Catalog&&) noexcept;
   ~Catalog();
 
-  /// `sources` first, then every *.yaml of `overlay_directory` ("" for none) in name order.
+  /// `sources` first, then the overlays in their order, whose rows patch those of the same id.
   /// Errors: anything wrong in a file, with file:line:column.
   [[nodiscard]] static Result<Catalog> load(std::span<const EmbeddedFile> sources,
-                                            const std::string& overlay_directory);
+                                            std::span<const FactOverlay> overlays);
 
   template <class Row>
   [[nodiscard]] const std::vector<Row>& all() const {

@@ -1,8 +1,8 @@
 // hardware/catalog_loader.hpp - reads catalog documents into a Catalog; used by Catalog::load and
 // Catalog::with alone.
 //
-// Documents come in layers: 0 is compiled in, 1 is an overlay. A row may occur once in a layer; a
-// row of a later layer patches that of an earlier one.
+// Documents come in layers: 0 is compiled in, the others are overlays. A row may occur once in a
+// layer; a row of a later layer patches that of an earlier one.
 #pragma once
 
 #include <map>

@@ -63,7 +63,7 @@ Json row_at(const Catalog& catalog, std::string_view section, const SourcePositi
 }
 
 TEST(CatalogRows, ShowEachKeyOfTheirFiles) {
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   ASSERT_TRUE(catalog) << catalog.error().text();
   std::size_t rows = 0;
   for (const EmbeddedFile& file : builtin_catalog()) {
@@ -91,7 +91,7 @@ Json other_provenance() {
 }
 
 TEST(CatalogRows, ShowWhereAPatchOfEachKindOfFactComesFrom) {
-  const Result<Catalog> builtin = Catalog::load(builtin_catalog(), "");
+  const Result<Catalog> builtin = Catalog::load(builtin_catalog(), {});
   ASSERT_TRUE(builtin) << builtin.error().text();
   Json patch = {{"apiVersion", "orrery/v1"}, {"kind", "Catalog"}, {"name", "patch"}};
   builtin->for_each_table([&](const auto& table) {
@@ -106,7 +106,8 @@ TEST(CatalogRows, ShowWhereAPatchOfEachKindOfFactComesFrom) {
       std::filesystem::path(testing::TempDir()) / "orrery_catalog_rows";
   std::filesystem::create_directories(overlay);
   std::ofstream(overlay / "patch.yaml") << patch.dump(2);
-  const Result<Catalog> patched = Catalog::load(builtin_catalog(), overlay.string());
+  const Result<Catalog> patched =
+      Catalog::load(builtin_catalog(), *read_fact_overlays(overlay.string()));
   std::filesystem::remove_all(overlay);
   ASSERT_TRUE(patched) << patched.error().text();
   const Json expected = other_provenance();

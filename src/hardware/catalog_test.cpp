@@ -19,11 +19,17 @@ namespace fs = std::filesystem;
 
 const Catalog& builtin() {
   static const Catalog kCatalog = [] {
-    Result<Catalog> loaded = Catalog::load(builtin_catalog(), "");
+    Result<Catalog> loaded = Catalog::load(builtin_catalog(), {});
     EXPECT_TRUE(loaded) << (loaded ? "" : loaded.error().text());
     return loaded ? *std::move(loaded) : Catalog();
   }();
   return kCatalog;
+}
+
+Result<Catalog> overlaid(const std::string& directory) {
+  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(directory);
+  if (!overlays) return tl::unexpected(overlays.error());
+  return Catalog::load(builtin_catalog(), *overlays);
 }
 
 /// An overlay directory of the test's own, removed with it.
@@ -43,7 +49,7 @@ class Overlay {
     std::ofstream(path_ / name) << "apiVersion: orrery/v1\nkind: Catalog\nname: mine\n" << sections;
   }
   std::string file(const std::string& name) const { return (path_ / name).string(); }
-  Result<Catalog> load() const { return Catalog::load(builtin_catalog(), path_.string()); }
+  Result<Catalog> load() const { return overlaid(path_.string()); }
 
  private:
   fs::path path_;
@@ -280,7 +286,7 @@ TEST(CatalogOverlay, ReadsItsFilesInNameOrderAndIgnoresOthers) {
 }
 
 TEST(CatalogOverlay, RefusesADirectoryThatIsNotThere) {
-  const Result<Catalog> loaded = Catalog::load(builtin_catalog(), "no/such/directory");
+  const Result<Catalog> loaded = overlaid("no/such/directory");
   ASSERT_FALSE(loaded);
   EXPECT_TRUE(begins(loaded.error().text(), "no/such/directory: No such file"));
 }

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 const Catalog& builtin() {
-  static const Catalog kCatalog = Catalog::load(builtin_catalog(), "").value();
+  static const Catalog kCatalog = Catalog::load(builtin_catalog(), {}).value();
   return kCatalog;
 }
 

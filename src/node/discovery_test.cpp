@@ -21,7 +21,7 @@ class DiscoveryTest : public ::testing::Test {
  protected:
   /// Read once.
   static const Catalog& catalog() {
-    static const Catalog read = Catalog::load(builtin_catalog(), "").value();
+    static const Catalog read = Catalog::load(builtin_catalog(), {}).value();
     return read;
   }
   void SetUp() override {

@@ -38,7 +38,7 @@ Status check_constant(const CalibrationConstant& c) {
 }  // namespace
 
 Result<Calibration> Calibration::load(std::span<const EmbeddedFile> sources,
-                                      std::span<const EmbeddedFile> overlays) {
+                                      std::span<const FactOverlay> overlays) {
   Calibration calibration;
   for (const EmbeddedFile& source : sources) {
     Result<Document> document = Document::parse(source.text, std::string(source.file));
@@ -47,11 +47,11 @@ Result<Calibration> Calibration::load(std::span<const EmbeddedFile> sources,
       return forward_error(added);
     }
   }
-  for (const EmbeddedFile& overlay : overlays) {
-    Result<Document> document = Document::parse(overlay.text, std::string(overlay.file));
-    if (!document) return forward_error(document);
-    if (Status added = calibration.add(*document, Layer::kOverlay); !added) {
-      return forward_error(added);
+  for (const FactOverlay& overlay : overlays) {
+    for (const Document& document : overlay.calibrations) {
+      if (Status added = calibration.add(document, Layer::kOverlay); !added) {
+        return forward_error(added);
+      }
     }
   }
   return calibration;

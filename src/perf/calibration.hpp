@@ -18,6 +18,7 @@
 #include "base/embedded_file.hpp"
 #include "base/error.hpp"
 #include "base/field_reader.hpp"
+#include "hardware/fact_overlay.hpp"
 
 namespace orrery {
 
@@ -85,7 +86,7 @@ class Calibration {
   /// Errors: anything wrong in a file; an overlay's constant that does not exist; a value outside
   /// its bounds.
   [[nodiscard]] static Result<Calibration> load(std::span<const EmbeddedFile> sources,
-                                                std::span<const EmbeddedFile> overlays);
+                                                std::span<const FactOverlay> overlays);
 
   /// Returns one entry per file, in the order read.
   [[nodiscard]] const std::vector<CalibrationHeader>& headers() const { return headers_; }

@@ -17,12 +17,17 @@ std::string file_with(std::string_view constants) {
 constexpr std::string_view kHalf =
     "- {id: a.b, value: 0.5, prior: 0.6, spread: 0.1, low: 0, high: 1}\n";
 
+FactOverlay overlay_of(const std::string& text) {
+  return *fact_overlay(*Document::parse_all(text, "mine/calibration.yaml"));
+}
+
 Result<Calibration> load(std::string_view base, std::string_view overlay = "") {
   const std::string base_text = file_with(base);
   const std::string overlay_text = file_with(overlay);
   const EmbeddedFile sources[] = {{"base.yaml", base_text}};
-  const EmbeddedFile overlays[] = {{"mine/calibration.yaml", overlay_text}};
-  return Calibration::load(sources, overlay.empty() ? std::span<const EmbeddedFile>() : overlays);
+  if (overlay.empty()) return Calibration::load(sources, {});
+  const FactOverlay mine = overlay_of(overlay_text);
+  return Calibration::load(sources, {&mine, 1});
 }
 
 TEST(Calibration, falls_back_from_the_special_constant_to_the_general_one) {
@@ -92,8 +97,8 @@ TEST(Calibration, an_overlay_replaces_the_residuals_of_a_kind) {
                            "residuals: [{kind: k, rows: 2, mape: 0.2, low: "
                            "0.5, high: 2}]\n";
   const EmbeddedFile sources[] = {{"base.yaml", base}};
-  const EmbeddedFile overlays[] = {{"mine/calibration.yaml", mine}};
-  const Result<Calibration> calibration = Calibration::load(sources, overlays);
+  const FactOverlay overlay = overlay_of(mine);
+  const Result<Calibration> calibration = Calibration::load(sources, {&overlay, 1});
   ASSERT_TRUE(calibration) << calibration.error().text();
   EXPECT_EQ(calibration->residual_of({"k"}).high, 2);
 }

@@ -65,7 +65,7 @@ TEST(Placement, a_sick_or_busy_port_slows_the_whole_gang) {
 }
 
 TEST(Placement, repricing_on_the_canonical_machine_changes_nothing_and_worse_links_cost_more) {
-  const Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), "");
+  const Result<ModelCatalog> models = ModelCatalog::load(builtin_models(), {});
   const TrainingJob job{.model = &models->find("llama-3.1-70b")->model,
                         .sequence = Tokens{8192},
                         .global_batch = 256};

@@ -14,7 +14,7 @@
 namespace orrery {
 
 inline const Catalog& builtin_facts() {
-  static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), "");
+  static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), {});
   EXPECT_TRUE(kCatalog) << (kCatalog ? "" : kCatalog.error().text());
   return *kCatalog;
 }

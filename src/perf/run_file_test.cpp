@@ -14,8 +14,8 @@
 namespace orrery {
 
 const RunCatalogs& built_in() {
-  static const Result<Catalog> kHardware = Catalog::load(builtin_catalog(), "");
-  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), "");
+  static const Result<Catalog> kHardware = Catalog::load(builtin_catalog(), {});
+  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
   static const RunCatalogs kCatalogs{kHardware.value(), kModels.value()};
   return kCatalogs;
 }

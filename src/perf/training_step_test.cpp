@@ -17,7 +17,7 @@ namespace {
 constexpr double kGibibyte = 1024.0 * 1024 * 1024;
 
 const Model& model_named(std::string_view name) {
-  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), "");
+  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
   const CatalogModel* found = kModels->find(name);
   EXPECT_NE(found, nullptr) << name;
   return found->model;

@@ -9,7 +9,7 @@ namespace orrery {
 namespace {
 
 const Catalog& catalog() {
-  static const Catalog loaded = *Catalog::load(builtin_catalog(), "");
+  static const Catalog loaded = *Catalog::load(builtin_catalog(), {});
   return loaded;
 }
 const PlannerFacts& facts() {

@@ -11,7 +11,7 @@ namespace orrery {
 namespace {
 
 const Model& model(std::string_view name) {
-  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), {});
   return (*kModels.require(name))->model;
 }
 

@@ -17,7 +17,7 @@ namespace orrery {
 namespace {
 
 const Catalog& catalog() {
-  static const Catalog loaded = *Catalog::load(builtin_catalog(), "");
+  static const Catalog loaded = *Catalog::load(builtin_catalog(), {});
   return loaded;
 }
 const Calibration& calibration() {
@@ -25,7 +25,7 @@ const Calibration& calibration() {
   return loaded;
 }
 const Model& model(std::string_view name) {
-  static const ModelCatalog loaded = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog loaded = *ModelCatalog::load(builtin_models(), {});
   return (*loaded.require(name))->model;
 }
 const PlannerFacts& facts() {

@@ -13,7 +13,7 @@ namespace orrery {
 namespace {
 
 const ModelCatalog& models() {
-  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), "");
+  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
   return *kModels;
 }
 

@@ -12,11 +12,11 @@ namespace orrery {
 namespace {
 
 const Catalog& catalog() {
-  static const Catalog loaded = *Catalog::load(builtin_catalog(), "");
+  static const Catalog loaded = *Catalog::load(builtin_catalog(), {});
   return loaded;
 }
 const ModelCatalog& models() {
-  static const ModelCatalog loaded = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog loaded = *ModelCatalog::load(builtin_models(), {});
   return loaded;
 }
 const Calibration& calibration() {

@@ -13,7 +13,7 @@ namespace orrery {
 namespace {
 
 const Catalog& catalog() {
-  static const Catalog loaded = *Catalog::load(builtin_catalog(), "");
+  static const Catalog loaded = *Catalog::load(builtin_catalog(), {});
   return loaded;
 }
 const PlannerFacts& facts() {
@@ -23,7 +23,7 @@ const PlannerFacts& facts() {
 }
 
 PlanQuestion question() {
-  static const ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog models = *ModelCatalog::load(builtin_models(), {});
   const MachineRequest request{.accelerator = *catalog().require<Accelerator>("h100"),
                                .accelerators = 128};
   PlanQuestion q;

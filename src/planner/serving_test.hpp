@@ -16,7 +16,7 @@
 namespace orrery {
 
 inline const Model& served_model(std::string_view name) {
-  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), "");
+  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
   return (*kModels->require(name))->model;
 }
 

@@ -10,7 +10,7 @@ namespace orrery {
 namespace {
 
 const Catalog& catalog() {
-  static const Catalog kCatalog = *Catalog::load(builtin_catalog(), "");
+  static const Catalog kCatalog = *Catalog::load(builtin_catalog(), {});
   return kCatalog;
 }
 

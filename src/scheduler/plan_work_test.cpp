@@ -18,7 +18,7 @@ namespace orrery {
 namespace {
 
 const Catalog& catalog() {
-  static const Catalog kCatalog = *Catalog::load(builtin_catalog(), "");
+  static const Catalog kCatalog = *Catalog::load(builtin_catalog(), {});
   return kCatalog;
 }
 
@@ -28,7 +28,7 @@ PlannerFacts facts() {
 }
 
 const Model* model(std::string_view name) {
-  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), {});
   return &(*kModels.require(name))->model;
 }
 

@@ -15,7 +15,7 @@
 namespace orrery {
 
 inline const ModelCatalog& test_models() {
-  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), {});
   return kModels;
 }
 

@@ -14,7 +14,7 @@ namespace orrery {
 namespace {
 
 PlannerFacts shift_facts() {
-  static const Catalog kCatalog = *Catalog::load(builtin_catalog(), "");
+  static const Catalog kCatalog = *Catalog::load(builtin_catalog(), {});
   static const Calibration kCalibration = *Calibration::load(builtin_calibration(), {});
   return {kCatalog, kCalibration};
 }

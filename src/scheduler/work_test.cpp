@@ -8,7 +8,7 @@ namespace orrery {
 namespace {
 
 const ModelCatalog& models() {
-  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), {});
   return kModels;
 }
 

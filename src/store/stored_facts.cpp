@@ -20,19 +20,26 @@ Result<std::optional<TenantsSpec>> tenants_of(const std::string& yaml) {
 
 }  // namespace
 
-Result<StoredFacts> stored_facts(const ControlFacts::Facts& facts, const SetupTexts& texts) {
-  const Result<Document> document = Document::parse(texts.fleet, "fleet.yaml");
-  if (!document) return tl::unexpected(document.error());
-  const Result<FleetSpec> fleet = read_fleet_spec(*document);
+Result<StoredFacts> stored_facts(const Facts& base, const SetupTexts& texts) {
+  const Result<FleetFile> fleet = read_fleet_file(texts.fleet, "fleet.yaml");
   if (!fleet) return tl::unexpected(fleet.error());
   const Result<std::optional<TenantsSpec>> tenants = tenants_of(texts.tenants);
   if (!tenants) return tl::unexpected(tenants.error());
   Result<Policy> policy = policy_from(texts.policy);
   if (!policy) return forward_error(policy);
+  StoredFacts stored{.own = nullptr, .facts = nullptr, .policy = *std::move(policy)};
+  if (!fleet->facts.empty()) {
+    Result<Facts> own = base.with(fleet->facts);
+    if (!own) return forward_error(own);
+    stored.own = std::make_unique<const Facts>(*std::move(own));
+  }
+  const Facts& facts = stored.own == nullptr ? base : *stored.own;
   Result<std::unique_ptr<ControlFacts>> made =
-      ControlFacts::make(facts, *fleet, *tenants ? &**tenants : nullptr);
+      ControlFacts::make({facts.catalog(), facts.calibration(), base.models()}, fleet->spec,
+                         *tenants ? &**tenants : nullptr);
   if (!made) return forward_error(made);
-  return StoredFacts{*std::move(made), *std::move(policy)};
+  stored.facts = *std::move(made);
+  return stored;
 }
 
 }  // namespace orrery

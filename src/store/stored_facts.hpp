@@ -6,17 +6,19 @@
 #include <memory>
 
 #include "control/control_facts.hpp"
+#include "perf/facts.hpp"
 #include "store/setup_texts.hpp"
 
 namespace orrery {
 
 struct StoredFacts {
+  std::unique_ptr<const Facts> own;  ///< with the overlay of the fleet; null: it has none
   std::unique_ptr<ControlFacts> facts;
   Policy policy;
 };
 
-/// `facts` must outlive the result. Errors: those of the texts, with "fleet.yaml:line:column".
-[[nodiscard]] Result<StoredFacts> stored_facts(const ControlFacts::Facts& facts,
-                                               const SetupTexts& texts);
+/// `base`: the facts that those of the fleet overlay, and the source of all models; it outlives the
+/// result. Errors: those of the texts, with "fleet.yaml:line:column".
+[[nodiscard]] Result<StoredFacts> stored_facts(const Facts& base, const SetupTexts& texts);
 
 }  // namespace orrery

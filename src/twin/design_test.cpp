@@ -35,7 +35,7 @@ DesignSpec lab(const std::string& power) {
 class DesignTest : public testing::Test {
  protected:
   static const DesignFacts& facts() {
-    static const ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
+    static const ModelCatalog models = *ModelCatalog::load(builtin_models(), {});
     static const DesignFacts all{builtin_facts(), builtin_constants(), models};
     return all;
   }

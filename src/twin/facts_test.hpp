@@ -16,7 +16,7 @@ namespace orrery {
 
 /// Builds the control facts of a fleet spec.
 inline std::unique_ptr<ControlFacts> facts_of(const std::string& fleet) {
-  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), "");
+  static const ModelCatalog kModels = *ModelCatalog::load(builtin_models(), {});
   const Result<FleetSpec> spec = read_fleet_spec(*Document::parse(fleet, "fleet.yaml"));
   EXPECT_TRUE(spec) << (spec ? "" : spec.error().text());
   auto facts = ControlFacts::make({builtin_facts(), builtin_constants(), kModels}, *spec, nullptr);

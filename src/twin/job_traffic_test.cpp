@@ -186,7 +186,7 @@ TEST(JobTraffic, any_gang_on_a_reference_system_crosses_cuts_that_have_cables) {
 
 TEST(JobTraffic, a_planned_gang_alone_on_an_oversubscribed_tree_is_as_fast_as_it_was_priced) {
   const Fleet fleet(oversubscribed());
-  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), "");
+  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
   const TrainingJob job{
       .model = &kModels->find("llama-3.1-8b")->model, .sequence = Tokens(4096), .global_batch = 64};
   const Machine machine =

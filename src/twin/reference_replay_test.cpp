@@ -43,7 +43,7 @@ class ReferenceReplayTest : public testing::Test {
     EXPECT_TRUE(fleet) << (fleet ? "" : fleet.error().text());
     const Result<Catalog> catalog = builtin_facts().with(fleet->nodes);
     EXPECT_TRUE(catalog) << (catalog ? "" : catalog.error().text());
-    const ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
+    const ModelCatalog models = *ModelCatalog::load(builtin_models(), {});
     auto cluster =
         ControlFacts::make({*catalog, builtin_constants(), models}, fleet->spec, nullptr);
     EXPECT_TRUE(cluster) << (cluster ? "" : cluster.error().text());

@@ -15,7 +15,7 @@ namespace {
 constexpr double kNicBytes = 4e11;  ///< 8 x 400 Gb/s
 
 const Model& model_named(std::string_view name) {
-  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), "");
+  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
   return kModels->find(name)->model;
 }
 

@@ -17,7 +17,7 @@ namespace {
 /// Jobs with written specs, each of eight H100 for an hour, on sixteen.
 class TraceJobsTest : public testing::Test {
  protected:
-  TraceJobsTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
+  TraceJobsTest() : models_(*ModelCatalog::load(builtin_models(), {})) {
     const auto fleet = fleet_of_accelerators(builtin_facts(), {{{"h100", 16}}, std::nullopt});
     cluster_ =
         *ControlFacts::make({builtin_facts(), builtin_constants(), models_}, fleet->spec, nullptr);
@@ -129,7 +129,7 @@ TEST(ReplayRulesTest, RefuseAPolicyThatTheOtherSimulatorDoesNotHave) {
 /// Bare rows of a trace on a fleet of two types.
 class UnlikeTypesTest : public testing::Test {
  protected:
-  UnlikeTypesTest() : models_(*ModelCatalog::load(builtin_models(), "")) {
+  UnlikeTypesTest() : models_(*ModelCatalog::load(builtin_models(), {})) {
     const auto fleet =
         fleet_of_accelerators(builtin_facts(), {{{"h100", 8}, {"a100", 8}}, std::nullopt});
     cluster_ =

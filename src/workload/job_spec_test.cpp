@@ -492,7 +492,7 @@ TEST(ExampleJobs, AreAllNamedHereAndReadBackTheSameFromWhatIsWritten) {
 }
 
 TEST(ExampleJobs, NameWhatTheCatalogsKnow) {
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   ASSERT_TRUE(catalog && repository_models());
   for (const auto& entry : std::filesystem::directory_iterator(examples())) {
     const Result<JobSpec> spec = load_job_spec(entry.path().string());

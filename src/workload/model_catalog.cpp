@@ -80,10 +80,8 @@ Result<Model> read_config_entry(const DocumentNode& root, const ModelFile& file)
 
 }  // namespace
 
-Status ModelCatalog::add(std::string_view text, const std::string& file) {
-  const Result<Document> document = Document::parse(text, file);
-  if (!document) return tl::unexpected<Error>(document.error());
-  const DocumentNode root = document->root();
+Status ModelCatalog::add(const Document& document) {
+  const DocumentNode root = document.root();
   ModelFile read;
   if (Status status = read_struct(root, read, {}); !status) return status;
   if (Status status = check_header(root, read); !status) return status;
@@ -100,27 +98,6 @@ Status ModelCatalog::add(std::string_view text, const std::string& file) {
     }
   }
   models_.push_back({*std::move(model), std::move(read.provenance), std::move(read.published)});
-  return {};
-}
-
-Status ModelCatalog::add_overlay(const std::string& overlay_directory) {
-  const std::filesystem::path directory = std::filesystem::path(overlay_directory) / "models";
-  std::error_code failure;
-  if (!std::filesystem::exists(directory, failure)) return {};
-  std::vector<std::string> files;
-  std::filesystem::directory_iterator at(directory, failure);
-  for (; !failure && at != std::filesystem::directory_iterator(); at.increment(failure)) {
-    if (at->path().extension() == ".yaml") files.push_back(at->path().string());
-  }
-  if (failure) {
-    return environment_error(fmt::format("{}: {}", directory.string(), failure.message()));
-  }
-  std::sort(files.begin(), files.end());
-  for (const std::string& file : files) {
-    const Result<std::string> text = read_file(file, Document::kSizeMax);
-    if (!text) return tl::unexpected<Error>(text.error());
-    if (Status status = add(*text, file); !status) return status;
-  }
   return {};
 }
 
@@ -142,16 +119,18 @@ Status ModelCatalog::index_names() {
 }
 
 Result<ModelCatalog> ModelCatalog::load(std::span<const EmbeddedFile> sources,
-                                        const std::string& overlay_directory) {
+                                        std::span<const FactOverlay> overlays) {
   ModelCatalog catalog;
   catalog.models_.reserve(sources.size());
   for (const EmbeddedFile& source : sources) {
-    Status status = catalog.add(source.text, std::string(source.file));
-    if (!status) return forward_error(status);
+    const Result<Document> document = Document::parse(source.text, std::string(source.file));
+    if (!document) return tl::unexpected(document.error());
+    if (Status status = catalog.add(*document); !status) return forward_error(status);
   }
-  if (!overlay_directory.empty()) {
-    Status status = catalog.add_overlay(overlay_directory);
-    if (!status) return forward_error(status);
+  for (const FactOverlay& overlay : overlays) {
+    for (const Document& document : overlay.models) {
+      if (Status status = catalog.add(document); !status) return forward_error(status);
+    }
   }
   if (Status status = catalog.index_names(); !status) return forward_error(status);
   return catalog;

@@ -17,6 +17,7 @@
 
 #include "base/embedded_file.hpp"
 #include "base/error.hpp"
+#include "hardware/fact_overlay.hpp"
 #include "hardware/provenance.hpp"
 #include "workload/model.hpp"
 
@@ -56,11 +57,10 @@ struct CatalogModel {
 
 class ModelCatalog {
  public:
-  /// `sources` first, then every *.yaml of `overlay_directory`/models ("" for no overlay; the
-  /// directory may be absent) in name order. Errors: anything wrong in a file, with
+  /// `sources` first, then the overlays in their order. Errors: anything wrong in a file, with
   /// file:line:column; a name that stands for two models, with both places.
   [[nodiscard]] static Result<ModelCatalog> load(std::span<const EmbeddedFile> sources,
-                                                 const std::string& overlay_directory);
+                                                 std::span<const FactOverlay> overlays);
 
   [[nodiscard]] const std::vector<CatalogModel>& all() const { return models_; }
 
@@ -81,8 +81,7 @@ class ModelCatalog {
     SourcePosition where;
   };
 
-  Status add(std::string_view text, const std::string& file);
-  Status add_overlay(const std::string& overlay_directory);
+  Status add(const Document& document);
   Status index_names();
 
   std::vector<CatalogModel> models_;

@@ -29,7 +29,7 @@ const Result<ModelCatalog>& repository_models() {
     const std::vector<std::pair<std::string, std::string>> files = repository_model_files();
     std::vector<EmbeddedFile> sources;
     for (const auto& [file, text] : files) sources.push_back({file, text});
-    return ModelCatalog::load(sources, "");
+    return ModelCatalog::load(sources, {});
   }();
   return kCatalog;
 }
@@ -76,7 +76,7 @@ Result<ModelCatalog> load(const std::vector<std::string>& texts) {
   for (std::size_t i = 0; i < texts.size(); ++i) files.push_back(std::string(1, char('a' + i)));
   std::vector<EmbeddedFile> sources;
   for (std::size_t i = 0; i < texts.size(); ++i) sources.push_back({files[i], texts[i]});
-  return ModelCatalog::load(sources, "");
+  return ModelCatalog::load(sources, {});
 }
 
 TEST(ModelCatalog, EveryTotalMatchesWhatWasPublished) {
@@ -211,7 +211,7 @@ TEST(ModelCatalog, AnOverlayAddsItsModels) {
   overlay.write("models/notes.txt", "not a model");
   const std::string built_in = model_text("one", "[]");
   const EmbeddedFile sources[] = {{"one.yaml", built_in}};
-  const auto catalog = ModelCatalog::load(sources, overlay.path());
+  const auto catalog = ModelCatalog::load(sources, *read_fact_overlays(overlay.path()));
   ASSERT_TRUE(catalog) << catalog.error().text();
   EXPECT_EQ(catalog->all().size(), 2u);
   ASSERT_NE(catalog->find("MINE"), nullptr);
@@ -223,15 +223,15 @@ TEST(ModelCatalog, AnOverlayMayNotRedefineAModel) {
   const std::string file = overlay.write("models/own.yaml", model_text("One", "[]"));
   const std::string built_in = model_text("one", "[]");
   const EmbeddedFile sources[] = {{"one.yaml", built_in}};
-  const auto catalog = ModelCatalog::load(sources, overlay.path());
+  const auto catalog = ModelCatalog::load(sources, *read_fact_overlays(overlay.path()));
   ASSERT_FALSE(catalog);
   EXPECT_EQ(catalog.error().text(),
             file + ":3:7: the name \"one\" already stands for the model one at one.yaml:3:7");
 }
 
 TEST(ModelCatalog, AnOverlayWithoutModelsIsFine) {
-  const TemporaryDirectory overlay;
-  const auto catalog = ModelCatalog::load({}, overlay.path());
+  const FactOverlay overlay;
+  const auto catalog = ModelCatalog::load({}, {&overlay, 1});
   ASSERT_TRUE(catalog) << catalog.error().text();
   EXPECT_TRUE(catalog->all().empty());
 }

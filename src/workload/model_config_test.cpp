@@ -498,7 +498,7 @@ TEST(ModelConfig, NoSingleWrongValueBreaksTheReader) {
         std::string changed = text;
         changed.replace(begin, end - begin, value);
         const EmbeddedFile source{file, changed};
-        const auto catalog = ModelCatalog::load({&source, 1}, "");
+        const auto catalog = ModelCatalog::load({&source, 1}, {});
         if (!catalog) {
           EXPECT_GT(catalog.error().where.line, 0) << catalog.error().text() << "\n" << changed;
           ++refused;

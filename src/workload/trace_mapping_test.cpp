@@ -100,7 +100,7 @@ TEST(TraceMapping, EveryModelIsOneOfTheCatalog) {
 }
 
 TEST(TraceMapping, SpeedsFollowWhatBoundsTheModel) {
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   ASSERT_TRUE(catalog);
   const auto* a100 = catalog->find<Accelerator>("a100");
   const auto* h100 = catalog->find<Accelerator>("h100");

@@ -91,10 +91,11 @@ std::string picture_of(const std::string& directory) {
   if (!store) return store.error().text();
   const HistoryResult<VerifiedHistory> verified = verify_history(**store);
   if (!verified) return verified.error().text();
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), directory + "/catalog");
-  if (!catalog) return catalog.error().text();
-  auto setup = LiveSetup::make({*catalog, lab_facts().calibration, lab_facts().models},
-                               *(*store)->texts(), {});
+  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(directory + "/catalog");
+  if (!overlays) return overlays.error().text();
+  const Result<Facts> facts = Facts::load(*overlays);
+  if (!facts) return facts.error().text();
+  auto setup = LiveSetup::make(*facts, *(*store)->texts(), {});
   if (!setup) return setup.error().text();
   const HistoryResult<RecoveredCore> core = recover_core(**store, (*setup)->control());
   if (!core) return core.error().text();

@@ -109,6 +109,45 @@ class FleetApplyTest : public LocalClusterTest {
   std::string four_;
 };
 
+constexpr const char* kPrices = R"(apiVersion: orrery/v1
+kind: Catalog
+name: new-prices
+accelerator_prices:
+- {accelerator: nvidia-h100-sxm5-80g, ondemand_typical_usd_per_hour: 3.6e6}
+)";
+
+// Prices follow the fleet or come from --catalog; they bill running jobs, and stay.
+TEST_F(FleetApplyTest, PricesChangeUnderARunningJob) {
+  begin(2);
+  const std::vector<std::string> ids = fill(1);
+  const std::string priced = write("priced.yaml", fleet_of(2) + "---\n" + kPrices);
+  const CliRun shown = live("fleet apply --dry-run " + priced);
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_NE(shown.out.find("3.6e6"), std::string::npos) << shown.out;
+  std::filesystem::create_directory(path("prices"));
+  (void)write("prices/prices.yaml", kPrices);
+  const CliRun applied = live("--catalog " + path("prices") + " fleet apply " + two_);
+  ASSERT_EQ(applied.code, 0) << applied.err;
+  EXPECT_NE(slurp(path("c/fleet.yaml")).find("name: new-prices"), std::string::npos);
+  expect_untouched(ids);
+  const auto dollars = [&] { return job(ids.front())["bill"]["cost_usd"].get<double>(); };
+  EXPECT_TRUE(soon([&] { return dollars() > 8'000; })) << job(ids.front());
+  kill_dead("c/orreryd.pid");
+  ASSERT_EQ(live("up").code, 0);
+  EXPECT_TRUE(soon([&] { return dollars() > 16'000; })) << job(ids.front());
+  const std::string hire = orrery("fleet show " + path("c/fleet.yaml")).out;
+  EXPECT_EQ(hire, orrery("--catalog " + path("prices") + " fleet show " + two_).out);
+
+  (void)write("prices/prices.yaml", "apiVersion: orrery/v1\nkind: Catalog\nname: x\nnodes: 3\n");
+  const CliRun wrong = live("--catalog " + path("prices") + " fleet apply " + two_);
+  EXPECT_EQ(wrong.code, 2);
+  std::filesystem::create_directory(path("prices/models"));
+  (void)write("prices/models/m.yaml", "kind: Model\n");
+  const CliRun model = live("--catalog " + path("prices") + " fleet apply " + two_);
+  EXPECT_NE(model.err.find("models/m.yaml:1:1: a model cannot be added"), std::string::npos)
+      << model.err;
+}
+
 TEST_F(FleetApplyTest, AWaitingJobStartsOnAnAddedNodeAndTheOthersRunOn) {
   begin(2);
   const std::vector<std::string> first = fill(2);

@@ -14,7 +14,7 @@ namespace orrery {
 namespace {
 
 const Catalog& builtin() {
-  static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), "");
+  static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), {});
   ORRERY_ASSERT(kCatalog, "the built-in catalog loads");
   return *kCatalog;
 }

@@ -41,8 +41,10 @@ constexpr EmbeddedFile kBase[] = {
      "- {id: jitter, value: 0.01, prior: 0.01, spread: 0.1, low: 0, high: 1}\n"}};
 
 void check_calibration(std::string_view text) {
-  const EmbeddedFile overlay[] = {{"calibration.yaml", text}};
-  const Result<Calibration> calibration = Calibration::load(kBase, overlay);
+  Result<std::vector<Document>> documents = Document::parse_all(text, "calibration.yaml");
+  if (!documents) return;
+  const FactOverlay overlay{.catalogs = {}, .calibrations = *std::move(documents), .models = {}};
+  const Result<Calibration> calibration = Calibration::load(kBase, {&overlay, 1});
   if (!calibration) {
     ORRERY_ASSERT(!calibration.error().message.empty(), "a refusal says why");
     return;

@@ -16,8 +16,8 @@ namespace {
 
 // Read once: only the rows are new in each run.
 const RunCatalogs& builtin_catalogs() {
-  static const Result<Catalog> kHardware = Catalog::load(builtin_catalog(), "");
-  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), "");
+  static const Result<Catalog> kHardware = Catalog::load(builtin_catalog(), {});
+  static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
   ORRERY_ASSERT(kHardware && kModels, "the built-in catalogs load");
   static const RunCatalogs kCatalogs{*kHardware, *kModels};
   return kCatalogs;

@@ -36,7 +36,7 @@ sites:
 
 const Topology& fleet() {
   static const Topology kTopology = [] {
-    static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), "");
+    static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), {});
     ORRERY_ASSERT(kCatalog, "the built-in catalog loads");
     const Result<Document> document = Document::parse(kFleet, "fleet.yaml");
     ORRERY_ASSERT(document, "the fleet is YAML");

@@ -33,7 +33,7 @@ class MadeUpCluster {
  public:
   explicit MadeUpCluster(const FleetSpec& fleet, const TenantsSpec* tenants = nullptr)
       : calibration_(value_of(Calibration::load(builtin_calibration(), {}))),
-        models_(value_of(ModelCatalog::load(builtin_models(), ""))),
+        models_(value_of(ModelCatalog::load(builtin_models(), {}))),
         facts_(value_of(
             ControlFacts::make({builtin_facts(), calibration_, models_}, fleet, tenants))) {}
 

@@ -8,9 +8,7 @@
 #include "control/spec_submission.hpp"
 #include "fleet/builder.hpp"
 #include "fleet/named_places.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
-#include "workload/builtin_models.hpp"
+#include "perf/facts.hpp"
 
 namespace orrery {
 namespace {
@@ -18,14 +16,8 @@ namespace {
 constexpr Duration kLongest = Duration::hours(720);
 
 /// The facts that are compiled in, loaded once.
-struct Facts {
-  Catalog catalog = *Catalog::load(builtin_catalog(), "");
-  Calibration calibration = *Calibration::load(builtin_calibration(), {});
-  ModelCatalog models = *ModelCatalog::load(builtin_models(), "");
-};
-
 const Facts& facts() {
-  static const Facts kFacts;
+  static const Facts kFacts = *Facts::load({});
   return kFacts;
 }
 
@@ -62,7 +54,7 @@ Result<std::unique_ptr<ControlFacts>> cluster_of(const ScenarioSpec& spec,
                                                  const std::string& root) {
   const Result<FleetSpec> fleet = load_fleet_spec(root + "/" + spec.fleet);
   if (!fleet) return tl::unexpected(fleet.error());
-  const ControlFacts::Facts known{facts().catalog, facts().calibration, facts().models};
+  const FactsView known = facts().view();
   if (spec.tenants.empty()) return ControlFacts::make(known, *fleet, nullptr);
   const Result<Document> document = Document::parse(tenants_file(spec, spec.tenants), "tenants");
   if (!document) return tl::unexpected(document.error());

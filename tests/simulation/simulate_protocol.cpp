@@ -63,7 +63,7 @@ void run_seed(const ProtocolSites& sites, std::uint64_t seed, const Asked& asked
 }
 
 int run(const Asked& asked) {
-  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), "");
+  const Result<Catalog> catalog = Catalog::load(builtin_catalog(), {});
   if (!catalog) return fmt::print(stderr, "{}\n", catalog.error().text()), 2;
   const Result<ProtocolSites> sites = ProtocolSites::make(*catalog);
   if (!sites) return fmt::print(stderr, "{}\n", sites.error().text()), 2;
