@@ -8,7 +8,7 @@
 #include "control/snapshot.hpp"
 #include "store/group_commit.hpp"
 #include "store/history.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {
 namespace {

@@ -18,7 +18,7 @@
 #include "fleet/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
-#include "perf/goodput.hpp"
+#include "perf/training/goodput.hpp"
 #include "twin/policy_run.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/trace_generator.hpp"

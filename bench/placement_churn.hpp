@@ -17,7 +17,7 @@
 
 #include "base/rng.hpp"
 #include "fleet/fleet.hpp"
-#include "perf/placement.hpp"
+#include "perf/machine/placement.hpp"
 #include "scheduler/placer.hpp"
 #include "scheduler/plan_table.hpp"
 #include "scheduler/taking.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "perf/calibration.hpp"
-#include "perf/training_estimate.hpp"
+#include "perf/training/training_estimate.hpp"
 
 namespace orrery {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "bench/measured_runs.hpp"
-#include "perf/serving_estimate.hpp"
+#include "perf/serving/serving_estimate.hpp"
 
 namespace orrery {
 

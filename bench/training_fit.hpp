@@ -14,9 +14,9 @@
 #include "bench/fit.hpp"
 #include "bench/measured_runs.hpp"
 #include "bench/single_node_csv.hpp"
-#include "perf/run_file.hpp"
-#include "perf/training_estimate.hpp"
-#include "perf/training_step.hpp"
+#include "perf/runs/run_file.hpp"
+#include "perf/training/training_estimate.hpp"
+#include "perf/training/training_step.hpp"
 
 namespace orrery {
 

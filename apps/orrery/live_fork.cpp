@@ -5,7 +5,7 @@
 
 #include "base/real_clock.hpp"
 #include "control/snapshot.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {
 namespace {

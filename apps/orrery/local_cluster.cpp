@@ -18,7 +18,7 @@
 #include "base/real_clock.hpp"
 #include "node/run_directory.hpp"
 #include "orrery/v1/orrery.pb.h"
-#include "store/disk_reserve.hpp"
+#include "store/sqlite/disk_reserve.hpp"
 
 namespace orrery {
 

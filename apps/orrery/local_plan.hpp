@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "apps/orrery/context.hpp"
-#include "perf/local_training.hpp"
+#include "perf/training/local_training.hpp"
 #include "runtime/training/rank_memory.hpp"
 #include "runtime/training/training_spec.hpp"
 

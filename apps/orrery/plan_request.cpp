@@ -6,7 +6,7 @@
 
 #include "apps/orrery/option_text.hpp"
 #include "fleet/builder.hpp"
-#include "perf/input.hpp"
+#include "perf/site/input.hpp"
 #include "perf/software_release.hpp"
 #include "planner/fleet_machines.hpp"
 #include "planner/job_defaults.hpp"

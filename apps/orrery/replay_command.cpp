@@ -11,7 +11,7 @@
 #include "apps/orrery/record_file.hpp"
 #include "control/core.hpp"
 #include "executor/control_host.hpp"
-#include "executor/live_record.hpp"
+#include "executor/live/live_record.hpp"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "apps/orrery/option_text.hpp"
 #include "fleet/builder.hpp"
-#include "perf/run_text.hpp"
+#include "perf/runs/run_text.hpp"
 #include "planner/fleet_machines.hpp"
 
 namespace orrery {
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kAcceleratorsMax = 1u << 24;
 
-/// Families that perf/serving_engine.hpp has constants of.
+/// Families that perf/serving/serving_engine.hpp has constants of.
 constexpr std::array<std::string_view, 8> kEngines = {
     "vllm", "tensorrt-llm", "sglang", "atom", "deepspeed", "habana", "neuronx", "jetstream"};
 

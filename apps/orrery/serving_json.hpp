@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "apps/orrery/context.hpp"
-#include "perf/serving_estimate.hpp"
+#include "perf/serving/serving_estimate.hpp"
 
 namespace orrery {
 

@@ -14,7 +14,7 @@
 #include "orrery/v1/orrery.pb.h"
 #include "store/event_json.hpp"
 #include "store/history.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "apps/orrery/context.hpp"
-#include "executor/live_setup.hpp"
+#include "executor/live/live_setup.hpp"
 
 namespace orrery {
 

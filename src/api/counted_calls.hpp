@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/method_table.hpp"
-#include "executor/live_counts.hpp"
+#include "executor/live/live_counts.hpp"
 
 namespace orrery {
 

@@ -1,8 +1,8 @@
 // api/metrics.hpp - metrics of the cluster, for Prometheus.
 //
 // Read from the state when it is asked for, and from what the controller counts since its start
-// (executor/live_counts.hpp). Names and units follow Prometheus' conventions. On the controller's
-// loop. Cost: O(nodes + jobs that have not ended).
+// (executor/live/live_counts.hpp). Names and units follow Prometheus' conventions. On the
+// controller's loop. Cost: O(nodes + jobs that have not ended).
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/job_intake.hpp"
+#include "executor/jobs/job_intake.hpp"
 
 namespace orrery {
 

@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "control/event.hpp"
-#include "perf/goodput.hpp"
+#include "perf/training/goodput.hpp"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 
 #include "base/assert.hpp"
 #include "control/core.hpp"
-#include "perf/goodput.hpp"
+#include "perf/training/goodput.hpp"
 
 namespace orrery {
 namespace {

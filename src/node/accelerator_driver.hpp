@@ -44,10 +44,10 @@ class AcceleratorDriver {
   /// Reads the device; a value that it does not report is absent. Precondition: find() named it.
   [[nodiscard]] virtual AcceleratorReading read(std::uint32_t device) = 0;
   /// Holds the device at `clock` of its full one, in (0, 1], until another is set; at 1 it runs as
-  /// it was shipped. That limits its power to what power_at_clock() (perf/power.hpp) gives a full
-  /// load at that clock. Where the maker lets clocks be locked it limits these, too: a lighter load
-  /// would otherwise run faster and draw more than was planned for it.
-  /// Errors: which call the driver refused, and why. Precondition: find() named it.
+  /// it was shipped. That limits its power to what power_at_clock() (perf/site/power.hpp) gives a
+  /// full load at that clock. Where the maker lets clocks be locked it limits these, too: a lighter
+  /// load would otherwise run faster and draw more than was planned for it. Errors: which call the
+  /// driver refused, and why. Precondition: find() named it.
   [[nodiscard]] virtual Status set_clock(std::uint32_t device, double clock) = 0;
 };
 

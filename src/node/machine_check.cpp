@@ -81,7 +81,7 @@ CheckFinding files(const MachineFacts& facts) {
 }
 
 CheckFinding disk(const DiskFacts& disk) {
-  // Below kFull the controller refuses submissions (store/disk_reserve.hpp).
+  // Below kFull the controller refuses submissions (store/sqlite/disk_reserve.hpp).
   constexpr std::uint64_t kFull = std::uint64_t{128} << 20;
   constexpr std::uint64_t kLittle = std::uint64_t{2} << 30;
   if (!disk.trouble.empty()) {

@@ -7,7 +7,7 @@
 
 #include "base/dynamic_library.hpp"
 #include "node/accelerator_driver.hpp"
-#include "perf/power.hpp"
+#include "perf/site/power.hpp"
 
 namespace orrery {
 namespace {

@@ -1,8 +1,8 @@
 // perf/software_release.hpp - releases of the training software that measured runs name.
 //
 // NVIDIA's NeMo container, which carries Megatron Bridge and Megatron Core. A constant table; the
-// calibration knows how fast some of them are (perf/training_constants.cpp), and a test compares
-// the table with data/runs. Pure.
+// calibration knows how fast some of them are (perf/training/training_constants.cpp), and a test
+// compares the table with data/runs. Pure.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "perf/machine.hpp"
+#include "perf/machine/machine.hpp"
 
 namespace orrery {
 

@@ -8,11 +8,11 @@
 #include <string>
 
 #include "base/document.hpp"
-#include "perf/measured_parts.hpp"
+#include "perf/machine/measured_parts.hpp"
 #include "perf/repository_facts_test.hpp"
-#include "perf/run_accelerator.hpp"
-#include "perf/run_text.hpp"
-#include "perf/training_constants.hpp"
+#include "perf/runs/run_accelerator.hpp"
+#include "perf/runs/run_text.hpp"
+#include "perf/training/training_constants.hpp"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/field_writer.hpp"
-#include "perf/storage_path.hpp"
+#include "perf/site/storage_path.hpp"
 
 namespace orrery {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "perf/goodput.hpp"
-#include "perf/money.hpp"
-#include "perf/power.hpp"
-#include "perf/training_step.hpp"
+#include "perf/site/money.hpp"
+#include "perf/site/power.hpp"
+#include "perf/training/goodput.hpp"
+#include "perf/training/training_step.hpp"
 
 namespace orrery {
 

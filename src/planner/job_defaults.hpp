@@ -11,7 +11,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "perf/training_job.hpp"
+#include "perf/training/training_job.hpp"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "perf/training_job.hpp"
+#include "perf/training/training_job.hpp"
 #include "planner/plan_space.hpp"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include <variant>
 
 #include "base/field_writer.hpp"
-#include "perf/pipeline.hpp"
+#include "perf/training/pipeline.hpp"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/field_writer.hpp"
-#include "perf/pipeline.hpp"
+#include "perf/training/pipeline.hpp"
 
 namespace orrery {
 namespace {

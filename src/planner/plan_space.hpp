@@ -13,7 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/field_reader.hpp"
-#include "perf/training_step.hpp"
+#include "perf/training/training_step.hpp"
 #include "workload/parallel_plan.hpp"
 
 namespace orrery {

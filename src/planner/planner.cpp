@@ -7,9 +7,9 @@
 
 #include "base/field_writer.hpp"
 #include "base/quantity_text.hpp"
-#include "perf/measured_parts.hpp"
+#include "perf/machine/measured_parts.hpp"
 #include "perf/software_release.hpp"
-#include "perf/training_estimate.hpp"
+#include "perf/training/training_estimate.hpp"
 #include "planner/infeasible.hpp"
 #include "planner/run_estimate.hpp"
 #include "planner/training_stack.hpp"

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "perf/measured_parts.hpp"
-#include "perf/training_estimate.hpp"
+#include "perf/machine/measured_parts.hpp"
+#include "perf/training/training_estimate.hpp"
 #include "planner/plan_space.hpp"
 #include "planner/search.hpp"
 

@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "perf/calibration.hpp"
-#include "perf/run_file.hpp"
-#include "perf/training_step.hpp"
+#include "perf/runs/run_file.hpp"
+#include "perf/training/training_step.hpp"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <tuple>
 
-#include "perf/pipeline.hpp"
+#include "perf/training/pipeline.hpp"
 
 namespace orrery {
 namespace {

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/field_reader.hpp"
-#include "perf/serving.hpp"
+#include "perf/serving/serving.hpp"
 
 namespace orrery {
 

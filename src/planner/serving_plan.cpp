@@ -7,7 +7,7 @@
 #include <map>
 
 #include "base/field_writer.hpp"
-#include "perf/run_text.hpp"
+#include "perf/runs/run_text.hpp"
 #include "planner/serving_refusal.hpp"
 
 namespace orrery {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/serving_estimate.hpp"
+#include "perf/serving/serving_estimate.hpp"
 #include "planner/serving_capacity.hpp"
 #include "planner/serving_quote.hpp"
 #include "planner/serving_space.hpp"

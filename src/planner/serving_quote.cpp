@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "perf/kernel_time.hpp"
+#include "perf/machine/kernel_time.hpp"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "perf/serving.hpp"
+#include "perf/serving/serving.hpp"
 #include "planner/economics.hpp"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "base/field_writer.hpp"
-#include "perf/kernel_time.hpp"
+#include "perf/machine/kernel_time.hpp"
 
 namespace orrery {
 namespace {

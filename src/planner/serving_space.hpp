@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "perf/serving_job.hpp"
+#include "perf/serving/serving_job.hpp"
 #include "workload/model.hpp"
 
 namespace orrery {

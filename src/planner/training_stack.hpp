@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hardware/catalog.hpp"
-#include "perf/training_job.hpp"
+#include "perf/training/training_job.hpp"
 
 namespace orrery {
 

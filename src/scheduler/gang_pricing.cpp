@@ -7,7 +7,7 @@
 #include <limits>
 #include <tuple>
 
-#include "perf/placement.hpp"
+#include "perf/machine/placement.hpp"
 #include "scheduler/data_transfer.hpp"
 #include "scheduler/gang_power.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "perf/placement.hpp"
+#include "perf/machine/placement.hpp"
 
 namespace orrery {
 namespace {

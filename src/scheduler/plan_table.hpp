@@ -16,7 +16,7 @@
 
 #include "base/rejection.hpp"
 #include "fleet/ids.hpp"
-#include "perf/training_step.hpp"
+#include "perf/training/training_step.hpp"
 #include "planner/economics.hpp"
 #include "planner/serving_space.hpp"
 #include "scheduler/work.hpp"

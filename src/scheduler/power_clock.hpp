@@ -8,7 +8,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "perf/power.hpp"
+#include "perf/site/power.hpp"
 #include "scheduler/power_budget.hpp"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/nearest_name.hpp"
-#include "perf/goodput.hpp"
+#include "perf/training/goodput.hpp"
 #include "scheduler/gang_shape.hpp"
 #include "scheduler/type_choice.hpp"
 #include "scheduler/why_never.hpp"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/id.hpp"
-#include "perf/training_job.hpp"
+#include "perf/training/training_job.hpp"
 #include "planner/serving_capacity.hpp"
 #include "workload/job_spec.hpp"
 #include "workload/model_catalog.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "store/memory_store.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {
 

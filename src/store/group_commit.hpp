@@ -38,8 +38,8 @@ struct GroupCommitOptions {
   std::function<void(const StorageStatus&)> snapshot_put;
   /// put_archived() is done, or failed for lack of space. May be empty.
   std::function<void(const StorageStatus&)> archive_put;
-  /// Called by the committing thread when a batch finds no space (store/disk_reserve.hpp); it
-  /// retries once if some was freed. May be empty.
+  /// Called by the committing thread when a batch finds no space (store/sqlite/disk_reserve.hpp);
+  /// it retries once if some was freed. May be empty.
   std::function<RoomMade()> make_room;
 };
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "store/backend_test.hpp"
-#include "store/disk_reserve.hpp"
+#include "store/sqlite/disk_reserve.hpp"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 // them, and a few texts.
 //
 // store/history.hpp defines the meaning of the bytes. A backend implements a store
-// (store/sqlite_store.hpp, store/memory_store.hpp); all keep one contract
+// (store/sqlite/sqlite_store.hpp, store/memory_store.hpp); all keep one contract
 // (store/store_contract_test.cpp), which requires no more than one transaction of a file or of a
 // quorum can guarantee. One thread at a time.
 // Invariant: batches are numbered from 1 without gaps, and dropped ones are covered by a snapshot.

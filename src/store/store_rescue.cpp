@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/real_storage.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {
 namespace {

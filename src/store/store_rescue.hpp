@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "store/high_water.hpp"
 #include "store/history.hpp"
+#include "store/sqlite/high_water.hpp"
 
 namespace orrery {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "perf/placement.hpp"
-#include "perf/storage_path.hpp"
+#include "perf/machine/placement.hpp"
+#include "perf/site/storage_path.hpp"
 
 namespace orrery {
 namespace {

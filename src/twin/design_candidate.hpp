@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "perf/purchase_price.hpp"
+#include "perf/site/purchase_price.hpp"
 #include "planner/economics.hpp"
 #include "twin/design_spec.hpp"
 #include "workload/model_catalog.hpp"

@@ -8,7 +8,7 @@
 
 #include "base/math.hpp"
 #include "base/rng.hpp"
-#include "perf/storage_path.hpp"
+#include "perf/site/storage_path.hpp"
 #include "twin/fault_law.hpp"
 
 namespace orrery {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "hardware/failure_spec.hpp"
-#include "perf/goodput.hpp"
+#include "perf/training/goodput.hpp"
 #include "planner/economics.hpp"
 
 namespace orrery {

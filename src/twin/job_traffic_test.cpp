@@ -7,7 +7,7 @@
 #include "fleet/fleet_test.hpp"
 #include "fleet/generate.hpp"
 #include "perf/repository_facts_test.hpp"
-#include "perf/training_step.hpp"
+#include "perf/training/training_step.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/model_catalog.hpp"
 

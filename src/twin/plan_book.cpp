@@ -1,6 +1,6 @@
 #include "twin/plan_book.hpp"
 
-#include "perf/placement.hpp"
+#include "perf/machine/placement.hpp"
 #include "scheduler/gang_run.hpp"
 
 namespace orrery {

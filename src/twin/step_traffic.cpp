@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "base/assert.hpp"
-#include "perf/training_step.hpp"
+#include "perf/training/training_step.hpp"
 
 namespace orrery {
 namespace {

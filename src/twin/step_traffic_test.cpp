@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "perf/repository_facts_test.hpp"
-#include "perf/training_step.hpp"
+#include "perf/training/training_step.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/model_catalog.hpp"
 

@@ -7,7 +7,7 @@
 #include "base/assert.hpp"
 #include "fleet/topology.hpp"
 #include "perf/calibration.hpp"
-#include "perf/storage_path.hpp"
+#include "perf/site/storage_path.hpp"
 
 namespace orrery {
 

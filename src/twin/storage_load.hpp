@@ -4,8 +4,8 @@
 // One per world; the topology and the SharedLinks must outlive it. Every shared system of a site
 // (hardware/facility.hpp) is a resource for reading and one for writing, of its units' bandwidth;
 // every WAN link one for each direction. A transfer is a flow over those it passes, at most what
-// perf/storage_path.hpp grants its nodes, with their number as its weight: a full system divides
-// itself evenly among nodes.
+// perf/site/storage_path.hpp grants its nodes, with their number as its weight: a full system
+// divides itself evenly among nodes.
 //
 // The simulator's loop: start or cancel; SharedLinks::update; rates_changed with what that reports;
 // advance at the next completion.

@@ -2,8 +2,8 @@
 // machine, measured while as many ranks are busy as a job will have (kind: NodeCalibration).
 //
 // Filled by runtime/training/node_probe.hpp, kept as a YAML file by `orrery calibrate-node`, priced
-// with by perf/local_training.hpp. Plain values. Invariant of one that was read: ranks ascend, and
-// each entry has what a fit needs.
+// with by perf/training/local_training.hpp. Plain values. Invariant of one that was read: ranks
+// ascend, and each entry has what a fit needs.
 #pragma once
 
 #include <optional>

@@ -32,7 +32,7 @@
 #include "executor/lab_test.hpp"
 #include "orrery/v1/orrery.pb.h"
 #include "store/history.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 #include "tests/end_to_end/job_history.hpp"
 #include "tests/end_to_end/test_seed.hpp"
 

@@ -23,9 +23,9 @@
 #include "base/rng.hpp"
 #include "control/snapshot.hpp"
 #include "executor/lab_test.hpp"
-#include "executor/live_setup.hpp"
+#include "executor/live/live_setup.hpp"
 #include "store/history.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 #include "tests/end_to_end/cli.hpp"
 #include "tests/end_to_end/test_seed.hpp"
 
@@ -257,7 +257,7 @@ const std::vector<std::string> kControllerFiles{"store/store.db",
                                                 "store/store.db",
                                                 "store/store.db-wal",
                                                 "store/store.db-wal",
-                                                "store/high_water",
+                                                "store/sqlite/high_water",
                                                 "fleet.yaml",
                                                 "tenants.yaml",
                                                 "policy.yaml",

@@ -7,7 +7,7 @@
 
 #include "store/history.hpp"
 #include "store/setup_texts.hpp"
-#include "store/sqlite_store.hpp"
+#include "store/sqlite/sqlite_store.hpp"
 #include "tests/end_to_end/cli.hpp"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include "base/assert.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
-#include "perf/run_file.hpp"
+#include "perf/runs/run_file.hpp"
 #include "planner/run_estimate.hpp"
 #include "workload/builtin_models.hpp"
 

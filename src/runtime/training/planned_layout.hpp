@@ -13,7 +13,7 @@
 
 namespace orrery {
 
-/// Returns the plan of a gang in the launch contract's ORRERY_PLAN (executor/plan_text.hpp);
+/// Returns the plan of a gang in the launch contract's ORRERY_PLAN (executor/jobs/plan_text.hpp);
 /// nothing: the text is empty, or the gang has no plan. Errors: the text is invalid.
 [[nodiscard]] Result<std::optional<ParallelPlan>> plan_of_gang(std::string_view text,
                                                                std::uint32_t gang);

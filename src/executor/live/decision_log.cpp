@@ -1,0 +1,174 @@
+#include "executor/live/decision_log.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+
+#include "base/field_writer.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr Duration kBurst = Duration::seconds(1);
+constexpr std::uint64_t kBurstLines = 50;
+constexpr std::uint64_t kBurstWarnings = 500;
+constexpr std::size_t kNodesNamed = 8;
+
+}  // namespace
+
+DecisionLog::~DecisionLog() {
+  if (burst_) env_.timers.cancel(*burst_);
+}
+
+void DecisionLog::note(const Event& event) {
+  std::visit([this](const auto& what) { on(what); }, event);
+}
+
+bool DecisionLog::may_write(std::uint64_t lines_max) {
+  if (!burst_) burst_ = env_.timers.call_after(kBurst, [this] { end_burst(); });
+  if (++lines_ <= lines_max) return true;
+  ++left_out_;
+  return false;
+}
+
+void DecisionLog::info(std::string_view message, LogFields fields) {
+  if (may_write(kBurstLines)) log_.info(env_.clock.now_wall(), message, fields);
+}
+
+void DecisionLog::warning(std::string_view message, LogFields fields) {
+  if (may_write(kBurstWarnings)) log_.warning(env_.clock.now_wall(), message, fields);
+}
+
+void DecisionLog::end_burst() {
+  burst_.reset();
+  lines_ = 0;
+  const std::uint64_t left_out = std::exchange(left_out_, 0);
+  if (left_out == 0) return;
+  log_.info(env_.clock.now_wall(), "more happened in this second; `orrery events` has all of it",
+            {{"lines_left_out", left_out}});
+}
+
+std::string DecisionLog::name(NodeId node) const {
+  return state_.setup().topology->node_name(node);
+}
+
+std::string DecisionLog::name(JobId job) const {
+  return job.valid() && state_.has(job) ? state_.job(job).name : std::string("-");
+}
+
+void DecisionLog::on(const JobStarted& event) {
+  std::string nodes;
+  std::size_t count = 0;
+  for (const PlacedGang& gang : event.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      if (++count > kNodesNamed) continue;
+      nodes += (nodes.empty() ? "" : ",") + name(at.node);
+    }
+  }
+  if (count > kNodesNamed) nodes += fmt::format(" and {} more", count - kNodesNamed);
+  info("job starts", {{"job", event.job.value()},
+                      {"name", name(event.job)},
+                      {"attempt", event.attempt},
+                      {"nodes", nodes}});
+}
+
+void DecisionLog::on(const JobResized& event) {
+  info("job goes on with other accelerators",
+       {{"job", event.job.value()}, {"name", name(event.job)}, {"epoch", event.epoch}});
+}
+
+void DecisionLog::on(const JobStopping& event) {
+  const std::string reason(word_of(event.reason));
+  const std::string node = event.blame.node.valid() ? name(event.blame.node) : std::string("-");
+  if (event.reason == StopReason::kInfra) {
+    warning("job lost its attempt", {{"job", event.job.value()},
+                                     {"name", name(event.job)},
+                                     {"node", node},
+                                     {"why", event.blame.evidence}});
+  } else if (event.in_favour_of.valid()) {
+    info("job stops", {{"job", event.job.value()},
+                       {"name", name(event.job)},
+                       {"reason", reason},
+                       {"in_favour_of", event.in_favour_of.value()}});
+  } else {
+    info("job stops", {{"job", event.job.value()},
+                       {"name", name(event.job)},
+                       {"reason", reason},
+                       {"why", event.blame.evidence}});
+  }
+}
+
+void DecisionLog::on(const JobEnded& event) {
+  info("job ended", {{"job", event.job.value()},
+                     {"name", name(event.job)},
+                     {"phase", std::string(word_of(event.phase))},
+                     {"why", event.blame.evidence}});
+}
+
+void DecisionLog::on(const JobHoldSet& event) {
+  const bool held = event.hold != JobHold::kNone;
+  info(held ? "job is held" : "job is released", {{"job", event.job.value()},
+                                                  {"name", name(event.job)},
+                                                  {"by", std::string(word_of(event.hold))}});
+}
+
+void DecisionLog::on(const JobChanged& event) {
+  const auto text = [](const std::optional<Duration>& time) {
+    return time ? time->text() : std::string("none");
+  };
+  info("job is changed", {{"job", event.job.value()},
+                          {"name", name(event.job)},
+                          {"priority", event.priority},
+                          {"time_limit", text(event.time_limit)},
+                          {"estimate", text(event.estimate)}});
+}
+
+void DecisionLog::on(const NodeChanged& event) {
+  const NodeRecord& record = state_.node(event.node);
+  const std::string health(word_of(event.health));
+  const bool bad = event.health == NodeHealth::kSuspect || event.health == NodeHealth::kLost ||
+                   event.health == NodeHealth::kQuarantined ||
+                   event.blame.layer != FaultLayer::kNone;
+  if (bad) {
+    const std::string& why = event.blame.evidence.empty() ? record.out_why : event.blame.evidence;
+    warning("node fault", {{"node", name(event.node)}, {"state", health}, {"why", why}});
+  } else {
+    const std::string& why = event.blame.evidence.empty() ? record.drain_why : event.blame.evidence;
+    info("node changed", {{"node", name(event.node)}, {"state", health}, {"why", why}});
+  }
+}
+
+void DecisionLog::on(const NodeAccused& event) {
+  warning("a job says that its node is at fault", {{"job", event.job.value()},
+                                                   {"node", name(event.node)},
+                                                   {"verdict", std::string(word_of(event.verdict))},
+                                                   {"why", event.evidence}});
+}
+
+void DecisionLog::on(const LemonFound& event) {
+  warning("node fails more often than its like",
+          {{"node", name(event.node)}, {"faults", event.faults}});
+}
+
+void DecisionLog::on(const SpareSet& event) {
+  info(event.spare ? "node is a spare" : "node is no spare any more", {{"node", name(event.node)}});
+}
+
+void DecisionLog::on(const PowerLimitSet& event) {
+  const std::string what = event.what == PowerLimitSet::What::kCap ? "cap" : "supply";
+  const double watts = event.limit.value_or(Watts()).value();
+  info(event.limit ? "power limit" : "power limit lifted",
+       {{"domain", state_.setup().topology->power_name(event.domain)},
+        {"of", what},
+        {"watts", watts}});
+}
+
+void DecisionLog::on(const MaintenanceSet& event) {
+  info(event.nodes.empty() ? "maintenance over" : "maintenance", {{"window", event.window},
+                                                                  {"nodes", event.nodes.size()},
+                                                                  {"from", event.from.text()},
+                                                                  {"to", event.to.text()},
+                                                                  {"why", event.why}});
+}
+
+}  // namespace orrery
