@@ -11,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/checksum.hpp"
+#include "base/format/checksum.hpp"
 #include "bench/figure.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
 #include "runtime/checkpoint/checkpoint_writer.hpp"

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "bench/figure.hpp"
-#include "fleet/builder.hpp"
 #include "fleet/fleet.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
-#include "scheduler/job_placer.hpp"
-#include "scheduler/plan_work.hpp"
-#include "scheduler/queue_order.hpp"
+#include "scheduler/pass/taking.hpp"
+#include "scheduler/place/job_placer.hpp"
+#include "scheduler/plans/plan_work.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/taking.hpp"
+#include "scheduler/tenants/queue_order.hpp"
 #include "workload/builtin_models.hpp"
 
 namespace orrery {

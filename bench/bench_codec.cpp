@@ -3,10 +3,10 @@
 #include <limits>
 #include <vector>
 
-#include "base/checksum.hpp"
-#include "base/xxh3.hpp"
+#include "base/format/checksum.hpp"
+#include "base/format/xxh3.hpp"
 #include "bench/figure.hpp"
-#include "control/codec.hpp"
+#include "control/codec/codec.hpp"
 #include "control/log/journal.hpp"
 
 namespace orrery {

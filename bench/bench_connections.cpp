@@ -20,8 +20,8 @@
 #include <sstream>
 
 #include "agent/agent.hpp"
-#include "api/agent_channel.hpp"
-#include "base/real_env.hpp"
+#include "api/agents/agent_channel.hpp"
+#include "base/system/real_env.hpp"
 #include "bench/live_cluster.hpp"
 #include "bench/live_load.hpp"
 

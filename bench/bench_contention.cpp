@@ -4,12 +4,12 @@
 #include <array>
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "bench/figure.hpp"
-#include "fleet/builder.hpp"
 #include "fleet/fleet.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "twin/job_traffic.hpp"
+#include "twin/traffic/job_traffic.hpp"
 
 namespace orrery {
 namespace {

@@ -12,10 +12,10 @@
 #include "bench/bench_cluster.hpp"
 #include "bench/queue_generator.hpp"
 #include "control/control_facts.hpp"
-#include "fleet/accelerator_fleet.hpp"
+#include "fleet/spec/accelerator_fleet.hpp"
 #include "scheduler/explain/explain.hpp"
 #include "twin/simulation.hpp"
-#include "workload/trace_generator.hpp"
+#include "workload/trace/trace_generator.hpp"
 
 namespace orrery {
 namespace {

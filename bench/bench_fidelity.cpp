@@ -11,7 +11,7 @@
 #include <future>
 #include <map>
 
-#include "base/text_table.hpp"
+#include "base/text/text_table.hpp"
 #include "bench/fidelity_plot.hpp"
 #include "bench/figure.hpp"
 #include "bench/residual_kinds.hpp"

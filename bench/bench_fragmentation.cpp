@@ -13,7 +13,7 @@
 
 #include "bench/figure.hpp"
 #include "bench/openb_trace.hpp"
-#include "scheduler/share_fit.hpp"
+#include "scheduler/request/share_fit.hpp"
 
 namespace orrery {
 namespace {

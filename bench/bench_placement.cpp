@@ -3,10 +3,10 @@
 #include <map>
 
 #include "bench/figure.hpp"
-#include "fleet/builder.hpp"
 #include "fleet/fleet.hpp"
+#include "fleet/spec/builder.hpp"
 #include "perf/facts.hpp"
-#include "scheduler/plan_work.hpp"
+#include "scheduler/plans/plan_work.hpp"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include "bench/figure.hpp"
 #include "perf/facts.hpp"
 #include "planner/search.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 namespace {

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <deque>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "bench/figure.hpp"
-#include "fleet/builder.hpp"
 #include "fleet/fleet.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "scheduler/placer.hpp"
-#include "scheduler/preemption.hpp"
-#include "scheduler/repack.hpp"
+#include "scheduler/pass/preemption.hpp"
+#include "scheduler/pass/repack.hpp"
+#include "scheduler/place/placer.hpp"
 
 namespace orrery {
 namespace {

@@ -1,12 +1,12 @@
 // How fast a queue of jobs is resolved: 50,000 of 5,000 kinds on 101,376 accelerators.
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "bench/figure.hpp"
-#include "fleet/builder.hpp"
+#include "fleet/spec/builder.hpp"
 #include "perf/facts.hpp"
-#include "scheduler/class_table.hpp"
-#include "scheduler/resolve.hpp"
+#include "scheduler/plans/class_table.hpp"
+#include "scheduler/request/resolve.hpp"
 
 namespace orrery {
 namespace {

@@ -1,13 +1,13 @@
 // Time to place or to refuse a slice of a torus.
 #include <memory>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "bench/figure.hpp"
-#include "fleet/builder.hpp"
 #include "fleet/fleet.hpp"
-#include "fleet/generate.hpp"
+#include "fleet/spec/builder.hpp"
+#include "fleet/spec/generate.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "scheduler/place_slice.hpp"
+#include "scheduler/place/place_slice.hpp"
 
 namespace orrery {
 namespace {

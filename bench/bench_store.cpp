@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/real_env.hpp"
+#include "base/system/real_env.hpp"
 #include "bench/bench_cluster.hpp"
-#include "control/snapshot.hpp"
+#include "control/state/snapshot.hpp"
 #include "store/group_commit.hpp"
 #include "store/history.hpp"
 #include "store/sqlite/sqlite_store.hpp"

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <deque>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "bench/figure.hpp"
-#include "fleet/builder.hpp"
 #include "fleet/fleet.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "scheduler/placer.hpp"
-#include "scheduler/timeline.hpp"
+#include "scheduler/forecast/timeline.hpp"
+#include "scheduler/place/placer.hpp"
 
 namespace orrery {
 namespace {

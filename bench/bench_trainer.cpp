@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "bench/figure.hpp"
+#include "runtime/kernels/gemm.hpp"
+#include "runtime/kernels/kernels.hpp"
 #include "runtime/trainer/adamw.hpp"
-#include "runtime/trainer/gemm.hpp"
 #include "runtime/trainer/gradient_norm.hpp"
-#include "runtime/trainer/kernels.hpp"
 #include "runtime/trainer/transformer.hpp"
 
 namespace orrery {

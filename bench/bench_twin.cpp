@@ -14,16 +14,16 @@
 #include <string_view>
 
 #include "bench/figure.hpp"
-#include "fleet/accelerator_fleet.hpp"
-#include "fleet/builder.hpp"
+#include "fleet/spec/accelerator_fleet.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "perf/training/goodput.hpp"
 #include "twin/policy_run.hpp"
 #include "workload/builtin_models.hpp"
-#include "workload/trace_generator.hpp"
-#include "workload/trace_mapping.hpp"
-#include "workload/trace_reader.hpp"
+#include "workload/trace/trace_generator.hpp"
+#include "workload/trace/trace_mapping.hpp"
+#include "workload/trace_input/trace_reader.hpp"
 
 namespace orrery {
 namespace {

@@ -18,7 +18,7 @@
 #include <map>
 #include <set>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "bench/residual_kinds.hpp"
 #include "bench/training_fit.hpp"
 #include "hardware/builtin_catalog.hpp"

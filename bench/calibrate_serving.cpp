@@ -12,7 +12,7 @@
 #include <map>
 #include <set>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "bench/fit.hpp"
 #include "bench/serving_kernels.hpp"
 #include "hardware/builtin_catalog.hpp"

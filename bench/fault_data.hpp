@@ -20,7 +20,7 @@
 #include "base/time.hpp"
 #include "bench/openb_trace.hpp"
 #include "hardware/reliability.hpp"
-#include "twin/failure_fit.hpp"
+#include "twin/faults/failure_fit.hpp"
 
 namespace orrery {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "base/field_writer.hpp"
-#include "base/real_clock.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/system/real_clock.hpp"
 
 namespace orrery {
 

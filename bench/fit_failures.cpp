@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "bench/fault_data.hpp"
-#include "fleet/builder.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "twin/failure_model.hpp"
+#include "twin/faults/failure_model.hpp"
 
 namespace orrery {
 namespace {

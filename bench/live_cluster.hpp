@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/client.hpp"
 #include "api/cluster_directory.hpp"
-#include "base/real_storage.hpp"
+#include "api/grpc/client.hpp"
+#include "base/system/real_storage.hpp"
 #include "bench/figure.hpp"
 
 namespace orrery {

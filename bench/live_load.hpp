@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "api/client.hpp"
+#include "api/grpc/client.hpp"
 #include "bench/figure.hpp"
 #include "orrery/v1/orrery.pb.h"
 

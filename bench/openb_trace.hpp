@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/rng.hpp"
-#include "scheduler/share_request.hpp"
+#include "base/numbers/rng.hpp"
+#include "scheduler/request/share_request.hpp"
 
 namespace orrery {
 

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/fleet.hpp"
 #include "perf/machine/placement.hpp"
-#include "scheduler/placer.hpp"
-#include "scheduler/plan_table.hpp"
-#include "scheduler/taking.hpp"
+#include "scheduler/pass/taking.hpp"
+#include "scheduler/place/placer.hpp"
+#include "scheduler/plans/plan_table.hpp"
 
 namespace orrery {
 

@@ -14,9 +14,9 @@
 #include <tuple>
 #include <vector>
 
-#include "base/math.hpp"
-#include "base/rng.hpp"
-#include "scheduler/request.hpp"
+#include "base/numbers/math.hpp"
+#include "base/numbers/rng.hpp"
+#include "scheduler/request/request.hpp"
 
 namespace orrery {
 

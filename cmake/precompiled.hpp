@@ -28,10 +28,10 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "base/document.hpp"
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
-#include "base/nearest_name.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_reader.hpp"
+#include "base/numbers/rng.hpp"
 #include "base/quantity.hpp"
-#include "base/quantity_text.hpp"
-#include "base/rng.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/quantity_text.hpp"

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "hardware/catalog.hpp"
 #include "perf/calibration.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/quantity_text.hpp"
+#include "base/text/quantity_text.hpp"
 
 namespace orrery {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "base/field_writer.hpp"
-#include "node/discovery.hpp"
-#include "node/host_topology.hpp"
+#include "base/format/field_writer.hpp"
+#include "node/devices/discovery.hpp"
+#include "node/machine/host_topology.hpp"
 
 namespace orrery {
 

@@ -1,8 +1,8 @@
-// orrery-agent: the agent of one node (node/agent_process.hpp).
+// orrery-agent: the agent of one node (node/agent/agent_process.hpp).
 //
 // Logs go to standard error. SIGTERM and SIGINT end the agent alone: keepers and ranks run on, and
 // the next agent of the directory finds them. DIR/tls holds what it shows the controller
-// (api/certificates.hpp).
+// (api/agents/certificates.hpp).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -10,28 +10,28 @@
 #include <charconv>
 #include <filesystem>
 
-#include "api/agent_channel.hpp"
-#include "api/certificate_call.hpp"
-#include "api/certificate_renewal.hpp"
-#include "api/client.hpp"
-#include "api/grpc_library.hpp"
+#include "api/agents/agent_channel.hpp"
+#include "api/agents/certificate_call.hpp"
+#include "api/agents/certificate_renewal.hpp"
+#include "api/grpc/client.hpp"
+#include "api/grpc/grpc_library.hpp"
 #include "apps/option_hooks.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
-#include "base/document.hpp"
-#include "base/line_changes.hpp"
-#include "base/real_clock.hpp"
-#include "base/real_env.hpp"
-#include "base/terminal_text.hpp"
+#include "base/format/document.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/system/real_env.hpp"
+#include "base/text/line_changes.hpp"
+#include "base/text/terminal_text.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
-#include "node/agent_process.hpp"
-#include "node/burn_in.hpp"
+#include "node/agent/agent_process.hpp"
 #include "node/daemon_signals.hpp"
-#include "node/device_files.hpp"
-#include "node/discovery.hpp"
-#include "node/host_inventory.hpp"
-#include "node/kernel_counters.hpp"
-#include "node/openblas_core.hpp"
+#include "node/devices/device_files.hpp"
+#include "node/devices/discovery.hpp"
+#include "node/machine/burn_in.hpp"
+#include "node/machine/host_inventory.hpp"
+#include "node/machine/kernel_counters.hpp"
+#include "node/machine/openblas_core.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

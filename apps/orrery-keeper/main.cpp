@@ -1,9 +1,9 @@
 // orrery-keeper DIRECTORY [RUN]: keeps the ranks of one attempt on one node
-// (node/keeper_process.hpp).
+// (node/keeper/keeper_process.hpp).
 //
-// Started by the agent, which wrote RUN/launch (node/keeper_launch.hpp). Says "ready" on standard
-// output once an agent can connect; what prevents that goes to standard error. It ends when the
-// agent releases it.
+// Started by the agent, which wrote RUN/launch (node/keeper/keeper_launch.hpp). Says "ready" on
+// standard output once an agent can connect; what prevents that goes to standard error. It ends
+// when the agent releases it.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/real_env.hpp"
-#include "base/terminal_text.hpp"
-#include "node/keeper_guard.hpp"
-#include "node/keeper_process.hpp"
+#include "base/system/real_env.hpp"
+#include "base/text/terminal_text.hpp"
+#include "node/keeper/keeper_guard.hpp"
+#include "node/keeper/keeper_process.hpp"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,6 @@
 // orrery-srun: what a script made for Slurm runs on, by the name it is called: srun starts a step
-// (node/step_client.hpp), scontrol knows `show hostnames`, and under its own name it holds a node
-// for the script (node/step_server.hpp).
+// (node/steps/step_client.hpp), scontrol knows `show hostnames`, and under its own name it holds a
+// node for the script (node/steps/step_server.hpp).
 //
 // The keeper starts it as `orrery-srun SCRIPT ARGUMENT..`; it puts srun and scontrol beside SCRIPT,
 // for the script alone to find.
@@ -15,15 +15,15 @@
 #include <filesystem>
 #include <system_error>
 
-#include "base/real_env.hpp"
-#include "base/terminal_text.hpp"
+#include "base/system/real_env.hpp"
 #include "base/test_hooks.hpp"
+#include "base/text/terminal_text.hpp"
 #include "fleet/import/host_list.hpp"
-#include "node/process_environment.hpp"
-#include "node/srun_options.hpp"
-#include "node/step_client.hpp"
-#include "node/step_layout.hpp"
-#include "node/step_server.hpp"
+#include "node/launch/process_environment.hpp"
+#include "node/steps/srun_options.hpp"
+#include "node/steps/step_client.hpp"
+#include "node/steps/step_layout.hpp"
+#include "node/steps/step_server.hpp"
 
 namespace orrery {
 namespace {

@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "apps/orrery/plan_text.hpp"
-#include "base/document.hpp"
-#include "base/text_table.hpp"
-#include "planner/layout_text.hpp"
+#include "base/format/document.hpp"
+#include "base/text/text_table.hpp"
+#include "planner/launch/layout_text.hpp"
 #include "planner/run_estimate.hpp"
 
 namespace orrery {

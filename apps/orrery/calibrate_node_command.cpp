@@ -5,11 +5,11 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output_file.hpp"
-#include "base/quantity_text.hpp"
-#include "base/real_clock.hpp"
-#include "base/text_table.hpp"
-#include "node/host_inventory.hpp"
-#include "runtime/trainer/gemm.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/text_table.hpp"
+#include "node/machine/host_inventory.hpp"
+#include "runtime/kernels/gemm.hpp"
 #include "runtime/training/node_probe.hpp"
 
 namespace orrery {

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "apps/orrery/model_report.hpp"
-#include "base/nearest_name.hpp"
-#include "base/text_table.hpp"
-#include "base/utf8.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/text_table.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

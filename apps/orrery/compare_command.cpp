@@ -9,9 +9,9 @@
 #include "apps/orrery/plan_json.hpp"
 #include "apps/orrery/plan_options.hpp"
 #include "apps/orrery/plan_text.hpp"
-#include "base/quantity_text.hpp"
-#include "base/text_table.hpp"
-#include "planner/layout_text.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/text_table.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

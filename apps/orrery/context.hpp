@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "perf/facts.hpp"
 
 namespace orrery {

@@ -8,9 +8,9 @@
 #include "apps/orrery/design_text.hpp"
 #include "apps/orrery/option_text.hpp"
 #include "apps/orrery/output_file.hpp"
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 #include "planner/job_defaults.hpp"
-#include "twin/design_html.hpp"
+#include "twin/design/design_html.hpp"
 
 namespace orrery {
 namespace {

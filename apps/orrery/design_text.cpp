@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/count_text.hpp"
-#include "base/quantity_text.hpp"
-#include "base/text_table.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/text_table.hpp"
 
 namespace orrery {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "base/field_writer.hpp"
-#include "twin/design.hpp"
-#include "twin/design_rehearsal.hpp"
+#include "base/format/field_writer.hpp"
+#include "twin/design/design.hpp"
+#include "twin/design/design_rehearsal.hpp"
 
 namespace orrery {
 

@@ -9,9 +9,9 @@
 #include "apps/orrery/fleet_check.hpp"
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
-#include "base/real_clock.hpp"
-#include "base/real_storage.hpp"
-#include "base/text_table.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/system/real_storage.hpp"
+#include "base/text/text_table.hpp"
 
 namespace orrery {
 namespace {

@@ -6,11 +6,11 @@
 #include "apps/orrery/plan_json.hpp"
 #include "apps/orrery/serving_json.hpp"
 #include "base/assert.hpp"
-#include "base/quantity_text.hpp"
-#include "base/text_table.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/text_table.hpp"
 #include "planner/run_estimate.hpp"
-#include "planner/serving_capacity.hpp"
-#include "planner/serving_space.hpp"
+#include "planner/serving/serving_capacity.hpp"
+#include "planner/serving/serving_space.hpp"
 
 namespace orrery {
 namespace {

@@ -11,7 +11,7 @@
 #include "apps/orrery/remote_command.hpp"
 #include "apps/orrery/submit_options.hpp"
 #include "apps/orrery/submit_request.hpp"
-#include "base/count_text.hpp"
+#include "base/text/count_text.hpp"
 
 namespace orrery {
 namespace {

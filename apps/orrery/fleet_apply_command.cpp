@@ -13,10 +13,10 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_verb.hpp"
 #include "apps/orrery/local_cluster.hpp"
-#include "base/count_text.hpp"
-#include "base/document.hpp"
-#include "base/real_clock.hpp"
-#include "fleet/spec.hpp"
+#include "base/format/document.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/text/count_text.hpp"
+#include "fleet/spec/spec.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "node/machine_check.hpp"
+#include "node/machine/machine_check.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

@@ -8,11 +8,11 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/fleet_text.hpp"
 #include "apps/orrery/output_file.hpp"
-#include "fleet/builder.hpp"
-#include "fleet/generate.hpp"
 #include "fleet/import/kubernetes_import.hpp"
 #include "fleet/import/slurm_import.hpp"
-#include "fleet/summary.hpp"
+#include "fleet/spec/builder.hpp"
+#include "fleet/spec/generate.hpp"
+#include "fleet/spec/summary.hpp"
 #include "fleet/svg/svg.hpp"
 
 namespace orrery {

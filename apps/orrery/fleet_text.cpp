@@ -7,8 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "base/count_text.hpp"
-#include "base/text_table.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/text_table.hpp"
 
 namespace orrery {
 namespace {

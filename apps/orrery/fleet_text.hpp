@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "fleet/summary.hpp"
+#include "fleet/spec/summary.hpp"
 #include "fleet/topology.hpp"
 
 namespace orrery {

@@ -8,8 +8,8 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/job_selection.hpp"
 #include "apps/orrery/option_text.hpp"
-#include "base/count_text.hpp"
-#include "base/text_table.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/text_table.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

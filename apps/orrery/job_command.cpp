@@ -10,7 +10,7 @@
 #include "apps/orrery/job_end.hpp"
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
-#include "base/count_text.hpp"
+#include "base/text/count_text.hpp"
 
 namespace orrery {
 

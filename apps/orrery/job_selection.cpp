@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "apps/orrery/live_lists.hpp"
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 
 namespace orrery {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/real_clock.hpp"
-#include "control/snapshot.hpp"
+#include "base/system/real_clock.hpp"
+#include "control/state/snapshot.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "api/cluster_directory.hpp"
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 namespace orrery {
 namespace {

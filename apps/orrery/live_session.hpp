@@ -8,10 +8,10 @@
 #include <memory>
 #include <string>
 
-#include "api/client.hpp"
+#include "api/grpc/client.hpp"
 #include "apps/orrery/context.hpp"
 #include "base/error.hpp"
-#include "base/real_env.hpp"
+#include "base/system/real_env.hpp"
 
 namespace google::protobuf {
 class Message;

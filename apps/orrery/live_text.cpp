@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "api/views.hpp"
-#include "base/quantity_text.hpp"
-#include "base/real_clock.hpp"
-#include "base/terminal_text.hpp"
-#include "base/text_table.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/text_table.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {

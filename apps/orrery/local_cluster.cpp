@@ -11,12 +11,12 @@
 #include <filesystem>
 #include <utility>
 
-#include "api/certificates.hpp"
+#include "api/agents/certificates.hpp"
 #include "api/cluster_directory.hpp"
-#include "base/document.hpp"
-#include "base/field_writer.hpp"
-#include "base/real_clock.hpp"
-#include "node/run_directory.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/system/real_clock.hpp"
+#include "node/launch/run_directory.hpp"
 #include "orrery/v1/orrery.pb.h"
 #include "store/sqlite/disk_reserve.hpp"
 

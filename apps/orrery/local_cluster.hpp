@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "api/client.hpp"
+#include "api/grpc/client.hpp"
 #include "apps/orrery/local_fleet.hpp"
 #include "apps/orrery/local_process.hpp"
-#include "base/real_storage.hpp"
+#include "base/system/real_storage.hpp"
 
 namespace orrery {
 

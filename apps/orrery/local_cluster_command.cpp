@@ -8,7 +8,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/local_cluster.hpp"
-#include "base/count_text.hpp"
+#include "base/text/count_text.hpp"
 
 namespace orrery {
 namespace {

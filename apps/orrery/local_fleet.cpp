@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/yaml_writer.hpp"
-#include "fleet/accelerator_fleet.hpp"
-#include "fleet/builder.hpp"
+#include "base/format/yaml_writer.hpp"
+#include "fleet/spec/accelerator_fleet.hpp"
+#include "fleet/spec/builder.hpp"
 #include "fleet/topology.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/facts.hpp"

@@ -4,15 +4,15 @@
 
 #include <algorithm>
 
-#include "base/document.hpp"
-#include "base/field_writer.hpp"
-#include "base/text_table.hpp"
-#include "node/host_inventory.hpp"
-#include "planner/layout_text.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/text_table.hpp"
+#include "node/machine/host_inventory.hpp"
+#include "planner/launch/layout_text.hpp"
 #include "runtime/collectives/reduction_tree.hpp"
-#include "runtime/trainer/gemm.hpp"
+#include "runtime/kernels/gemm.hpp"
+#include "runtime/ranks/planned_layout.hpp"
 #include "runtime/training/node_probe.hpp"
-#include "runtime/training/planned_layout.hpp"
 
 namespace orrery {
 namespace {

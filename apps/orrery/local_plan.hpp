@@ -11,7 +11,7 @@
 
 #include "apps/orrery/context.hpp"
 #include "perf/training/local_training.hpp"
-#include "runtime/training/rank_memory.hpp"
+#include "runtime/ranks/rank_memory.hpp"
 #include "runtime/training/training_spec.hpp"
 
 namespace orrery {

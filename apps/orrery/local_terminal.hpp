@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/file_descriptor.hpp"
+#include "base/system/file_descriptor.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

@@ -13,9 +13,9 @@
 #include "api/views.hpp"
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_session.hpp"
-#include "base/count_text.hpp"
-#include "base/quantity_text.hpp"
-#include "base/real_clock.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/quantity_text.hpp"
 #include "base/time.hpp"
 #include "orrery/v1/orrery.pb.h"
 

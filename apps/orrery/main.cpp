@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <string_view>
 
-#include "api/grpc_library.hpp"
+#include "api/grpc/grpc_library.hpp"
 #include "apps/option_hooks.hpp"
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/verb_hint.hpp"
-#include "base/document.hpp"
-#include "base/terminal_text.hpp"
+#include "base/format/document.hpp"
+#include "base/text/terminal_text.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "workload/builtin_models.hpp"
 

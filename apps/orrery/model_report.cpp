@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "base/text_table.hpp"
+#include "base/text/text_table.hpp"
 
 namespace orrery {
 namespace {

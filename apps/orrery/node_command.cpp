@@ -14,7 +14,7 @@
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_text.hpp"
 #include "apps/orrery/live_verb.hpp"
-#include "base/count_text.hpp"
+#include "base/text/count_text.hpp"
 
 namespace orrery {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
-#include "base/nearest_name.hpp"
-#include "base/quantity_text.hpp"
+#include "base/format/field_reader.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/quantity_text.hpp"
 
 namespace orrery {
 

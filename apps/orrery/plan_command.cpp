@@ -11,10 +11,10 @@
 #include "apps/orrery/plan_options.hpp"
 #include "apps/orrery/plan_text.hpp"
 #include "apps/orrery/serve_command.hpp"
-#include "base/quantity_text.hpp"
-#include "base/real_clock.hpp"
-#include "planner/launch_flags.hpp"
-#include "planner/layout_text.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/text/quantity_text.hpp"
+#include "planner/launch/launch_flags.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

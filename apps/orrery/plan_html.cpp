@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "apps/orrery/plan_text.hpp"
-#include "base/quantity_text.hpp"
+#include "base/text/quantity_text.hpp"
 #include "fleet/svg/svg_canvas.hpp"
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

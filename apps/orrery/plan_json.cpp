@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "apps/orrery/plan_request.hpp"
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 #include "planner/sensitivity.hpp"
 
 namespace orrery {

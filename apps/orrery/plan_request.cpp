@@ -5,12 +5,12 @@
 #include <charconv>
 
 #include "apps/orrery/option_text.hpp"
-#include "fleet/builder.hpp"
+#include "fleet/spec/builder.hpp"
 #include "perf/site/input.hpp"
 #include "perf/software_release.hpp"
 #include "planner/fleet_machines.hpp"
 #include "planner/job_defaults.hpp"
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

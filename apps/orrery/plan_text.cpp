@@ -5,9 +5,9 @@
 
 #include <cmath>
 
-#include "base/quantity_text.hpp"
-#include "base/text_table.hpp"
-#include "planner/layout_text.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/text_table.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

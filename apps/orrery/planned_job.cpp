@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "apps/orrery/local_plan.hpp"
-#include "base/document.hpp"
-#include "planner/layout_text.hpp"
+#include "base/format/document.hpp"
+#include "planner/launch/layout_text.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {

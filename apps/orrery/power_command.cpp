@@ -7,7 +7,7 @@
 #include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_verb.hpp"
 #include "apps/orrery/option_text.hpp"
-#include "base/text_table.hpp"
+#include "base/text/text_table.hpp"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/local_plan.hpp"
 #include "apps/orrery/plan_json.hpp"
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "apps/orrery/output_file.hpp"
-#include "base/document.hpp"
-#include "base/xxh3.hpp"
+#include "base/format/document.hpp"
+#include "base/format/xxh3.hpp"
 
 namespace orrery {
 namespace {

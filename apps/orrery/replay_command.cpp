@@ -9,7 +9,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/record_file.hpp"
-#include "control/core.hpp"
+#include "control/core/core.hpp"
 #include "executor/control_host.hpp"
 #include "executor/live/live_record.hpp"
 

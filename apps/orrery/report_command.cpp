@@ -8,7 +8,7 @@
 #include "apps/orrery/local_plan.hpp"
 #include "apps/orrery/output_file.hpp"
 #include "apps/orrery/training_html.hpp"
-#include "base/real_storage.hpp"
+#include "base/system/real_storage.hpp"
 
 namespace orrery {
 namespace {

@@ -8,11 +8,11 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/plan_text.hpp"
 #include "apps/orrery/schedule_request.hpp"
-#include "base/count_text.hpp"
-#include "base/nearest_name.hpp"
-#include "base/quantity_text.hpp"
-#include "base/text_table.hpp"
-#include "planner/layout_text.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/text_table.hpp"
+#include "planner/launch/layout_text.hpp"
 #include "scheduler/explain/explain.hpp"
 
 namespace orrery {

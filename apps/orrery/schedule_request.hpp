@@ -10,10 +10,10 @@
 #include "apps/orrery/context.hpp"
 #include "fleet/fleet.hpp"
 #include "scheduler/admission.hpp"
-#include "scheduler/class_table.hpp"
-#include "scheduler/gang_pricing.hpp"
-#include "scheduler/plan_sizes.hpp"
-#include "scheduler/pristine_fleet.hpp"
+#include "scheduler/place/pristine_fleet.hpp"
+#include "scheduler/plans/class_table.hpp"
+#include "scheduler/plans/plan_sizes.hpp"
+#include "scheduler/price/gang_pricing.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace orrery {

@@ -8,7 +8,7 @@
 
 #include "apps/orrery/plan_text.hpp"
 #include "apps/orrery/serving_json.hpp"
-#include "base/text_table.hpp"
+#include "base/text/text_table.hpp"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "apps/orrery/option_text.hpp"
-#include "fleet/builder.hpp"
+#include "fleet/spec/builder.hpp"
 #include "perf/runs/run_text.hpp"
 #include "planner/fleet_machines.hpp"
 

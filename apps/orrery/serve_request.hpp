@@ -8,7 +8,7 @@
 
 #include "apps/orrery/context.hpp"
 #include "apps/orrery/plan_request.hpp"
-#include "planner/serving_plan.hpp"
+#include "planner/serving/serving_plan.hpp"
 
 namespace orrery {
 

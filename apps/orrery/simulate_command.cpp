@@ -10,9 +10,9 @@
 #include "apps/orrery/record_file.hpp"
 #include "apps/orrery/simulate_request.hpp"
 #include "apps/orrery/simulate_text.hpp"
-#include "base/real_clock.hpp"
-#include "base/terminal_text.hpp"
-#include "twin/html_report.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/text/terminal_text.hpp"
+#include "twin/plot/html_report.hpp"
 
 namespace orrery {
 namespace {

@@ -8,15 +8,15 @@
 #include <set>
 
 #include "apps/orrery/option_text.hpp"
-#include "base/count_text.hpp"
-#include "base/document.hpp"
-#include "base/gzip.hpp"
-#include "base/utf8.hpp"
-#include "fleet/accelerator_fleet.hpp"
-#include "fleet/spec.hpp"
+#include "base/format/document.hpp"
+#include "base/format/gzip.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/utf8.hpp"
+#include "fleet/spec/accelerator_fleet.hpp"
+#include "fleet/spec/spec.hpp"
 #include "scheduler/asked_policy.hpp"
-#include "workload/trace_generator.hpp"
-#include "workload/trace_mapping.hpp"
+#include "workload/trace/trace_generator.hpp"
+#include "workload/trace/trace_mapping.hpp"
 
 namespace orrery {
 namespace {

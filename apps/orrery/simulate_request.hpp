@@ -9,11 +9,11 @@
 
 #include "apps/orrery/context.hpp"
 #include "apps/orrery/spec_files.hpp"
-#include "twin/planned_events.hpp"
+#include "twin/faults/planned_events.hpp"
 #include "twin/policy_run.hpp"
 #include "twin/series_csv.hpp"
 #include "workload/gavel_throughputs.hpp"
-#include "workload/trace_reader.hpp"
+#include "workload/trace_input/trace_reader.hpp"
 
 namespace orrery {
 

@@ -8,11 +8,11 @@
 #include <numeric>
 #include <set>
 
-#include "base/count_text.hpp"
-#include "base/csv_text.hpp"
-#include "base/field_writer.hpp"
-#include "base/text_table.hpp"
-#include "base/utf8.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/csv_text.hpp"
+#include "base/text/text_table.hpp"
+#include "base/text/utf8.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {

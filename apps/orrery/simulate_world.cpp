@@ -5,9 +5,9 @@
 
 #include "apps/orrery/option_text.hpp"
 #include "apps/orrery/simulate_request.hpp"
-#include "base/utf8.hpp"
-#include "twin/arrivals.hpp"
-#include "twin/failure_file.hpp"
+#include "base/text/utf8.hpp"
+#include "twin/faults/failure_file.hpp"
+#include "twin/world/arrivals.hpp"
 
 namespace orrery {
 namespace {

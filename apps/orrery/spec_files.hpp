@@ -8,9 +8,9 @@
 #include <string>
 #include <string_view>
 
-#include "base/document.hpp"
 #include "base/error.hpp"
-#include "fleet/spec.hpp"
+#include "base/format/document.hpp"
+#include "fleet/spec/spec.hpp"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/store_setup.hpp"
-#include "control/snapshot.hpp"
+#include "control/state/snapshot.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/store_rescue.hpp"
 

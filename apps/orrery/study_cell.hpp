@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "apps/orrery/context.hpp"
-#include "twin/study_run.hpp"
+#include "twin/study/study_run.hpp"
 
 namespace orrery {
 

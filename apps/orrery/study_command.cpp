@@ -10,7 +10,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output_file.hpp"
 #include "apps/orrery/study_cell.hpp"
-#include "twin/study_report.hpp"
+#include "twin/study/study_report.hpp"
 
 namespace orrery {
 namespace {

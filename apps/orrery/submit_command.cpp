@@ -8,7 +8,7 @@
 #include "apps/orrery/planned_job.hpp"
 #include "apps/orrery/submit_options.hpp"
 #include "apps/orrery/submit_request.hpp"
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "apps/orrery/option_text.hpp"
-#include "node/process_environment.hpp"
-#include "workload/sbatch_script.hpp"
+#include "node/launch/process_environment.hpp"
+#include "workload/slurm/sbatch_script.hpp"
 
 namespace orrery {
 namespace {

@@ -11,7 +11,7 @@
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/live_text.hpp"
 #include "apps/orrery/terminal_screen.hpp"
-#include "base/terminal_text.hpp"
+#include "base/text/terminal_text.hpp"
 
 namespace orrery {
 namespace {

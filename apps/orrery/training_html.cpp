@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "twin/html_page.hpp"
-#include "twin/plot.hpp"
+#include "twin/plot/html_page.hpp"
+#include "twin/plot/plot.hpp"
 
 namespace orrery {
 namespace {

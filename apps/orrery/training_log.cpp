@@ -8,8 +8,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "base/csv_text.hpp"
-#include "planner/layout_text.hpp"
+#include "base/text/csv_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

@@ -9,9 +9,9 @@
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/live_text.hpp"
 #include "apps/orrery/live_verb.hpp"
-#include "base/quantity_text.hpp"
-#include "base/real_storage.hpp"
-#include "base/utf8.hpp"
+#include "base/system/real_storage.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/utf8.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 
 namespace orrery {
 namespace {

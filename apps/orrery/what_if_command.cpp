@@ -10,7 +10,7 @@
 #include "apps/orrery/live_fork.hpp"
 #include "apps/orrery/live_session.hpp"
 #include "apps/orrery/option_text.hpp"
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "control/settings.hpp"
 #include "scheduler/asked_policy.hpp"
 

@@ -1,4 +1,5 @@
-// orreryd: the controller of a cluster, as a process (executor/controller.hpp, api/server.hpp).
+// orreryd: the controller of a cluster, as a process (executor/controller.hpp,
+// api/grpc/server.hpp).
 //
 //   DIR/fleet.yaml   what a log is begun with; written anew when the fleet is changed by a call
 //   DIR/tenants.yaml, DIR/policy.yaml   where they are there: what holds since the newest start or
@@ -6,10 +7,10 @@
 //   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
 //   DIR/catalog      facts laid over those compiled in, where it is there
 //   DIR/store        the log
-//   DIR/tls          the cluster's authority, made at the first start (api/certificates.hpp)
+//   DIR/tls          the cluster's authority, made at the first start (api/agents/certificates.hpp)
 //   DIR/tokens       users and their rights; made with DIR/token at the first start
-//   DIR/joins        tokens by which agents join (api/join_book.hpp)
-//   DIR/audit.log    every change that was asked for (api/audit_log.hpp)
+//   DIR/joins        tokens by which agents join (api/agents/join_book.hpp)
+//   DIR/audit.log    every change that was asked for (api/access/audit_log.hpp)
 //   DIR/cluster.json where it serves, written once it does
 //   DIR/orreryd.pid  its process
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on. SIGHUP has it read
@@ -23,31 +24,31 @@
 #include <array>
 #include <cstdlib>
 
-#include "api/access_service.hpp"
-#include "api/audit_log.hpp"
-#include "api/authorization.hpp"
-#include "api/certificates.hpp"
+#include "api/access/access_service.hpp"
+#include "api/access/audit_log.hpp"
+#include "api/access/authorization.hpp"
+#include "api/access/token_book.hpp"
+#include "api/agents/certificates.hpp"
 #include "api/cluster_directory.hpp"
-#include "api/counted_calls.hpp"
-#include "api/grpc_library.hpp"
-#include "api/http_server.hpp"
-#include "api/open_calls.hpp"
+#include "api/grpc/counted_calls.hpp"
+#include "api/grpc/grpc_library.hpp"
+#include "api/grpc/open_calls.hpp"
+#include "api/grpc/server.hpp"
+#include "api/http/http_server.hpp"
 #include "api/orrery_service.hpp"
-#include "api/server.hpp"
 #include "api/store_service.hpp"
-#include "api/token_book.hpp"
 #include "api/views.hpp"
 #include "apps/option_hooks.hpp"
 #include "apps/orreryd/reachable_address.hpp"
-#include "base/document.hpp"
-#include "base/field_reader.hpp"
-#include "base/field_writer.hpp"
-#include "base/line_changes.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_reader.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/log.hpp"
-#include "base/real_env.hpp"
-#include "base/terminal_text.hpp"
-#include "fleet/builder.hpp"
-#include "fleet/spec.hpp"
+#include "base/system/real_env.hpp"
+#include "base/text/line_changes.hpp"
+#include "base/text/terminal_text.hpp"
+#include "fleet/spec/builder.hpp"
+#include "fleet/spec/spec.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/service_notice.hpp"
 #include "perf/facts.hpp"

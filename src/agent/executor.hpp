@@ -1,5 +1,5 @@
 // agent/executor.hpp - what carries out control's decisions: the link to real agents (FleetLink),
-// or the twin's world (twin/world.hpp).
+// or the twin's world (twin/world/world.hpp).
 //
 // A state machine: calls go in, effects wait in take(). ControlHost drives it: it hands the inputs
 // among the effects to the core, and lets an order leave only when the inputs before it are

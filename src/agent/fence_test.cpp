@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 
 namespace orrery {
 namespace {

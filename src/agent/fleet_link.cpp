@@ -5,7 +5,7 @@
 
 #include "agent/launch_plan.hpp"
 #include "base/assert.hpp"
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 namespace {

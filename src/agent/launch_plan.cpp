@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 namespace {

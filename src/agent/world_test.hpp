@@ -16,7 +16,7 @@
 #include "agent/agent.hpp"
 #include "agent/fleet_link.hpp"
 #include "agent/keeper.hpp"
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 
 namespace orrery {
 

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "base/document.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_reader.hpp"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/env.hpp"
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "base/real_storage.hpp"
+#include "base/system/real_storage.hpp"
 
 namespace orrery {
 namespace {

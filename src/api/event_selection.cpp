@@ -7,9 +7,9 @@
 #include <span>
 #include <vector>
 
-#include "api/authorization.hpp"
-#include "base/nearest_name.hpp"
-#include "control/codec.hpp"
+#include "api/access/authorization.hpp"
+#include "base/text/nearest_name.hpp"
+#include "control/codec/codec.hpp"
 #include "orrery/v1/orrery.pb.h"
 #include "store/event_json.hpp"
 

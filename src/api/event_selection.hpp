@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "api/visibility.hpp"
-#include "base/field_writer.hpp"
+#include "api/access/visibility.hpp"
+#include "base/format/field_writer.hpp"
 #include "executor/controller.hpp"
 
 namespace orrery {

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <utility>
 
-#include "api/authorization.hpp"
-#include "base/count_text.hpp"
-#include "base/field_writer.hpp"
+#include "api/access/authorization.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/count_text.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 // client while the command takes it.
 #pragma once
 
-#include "api/method_table.hpp"
+#include "api/grpc/method_table.hpp"
 #include "executor/controller.hpp"
 
 namespace orrery {

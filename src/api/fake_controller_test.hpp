@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "api/certificates.hpp"
-#include "base/real_clock.hpp"
+#include "api/agents/certificates.hpp"
+#include "base/system/real_clock.hpp"
 
 namespace orrery {
 

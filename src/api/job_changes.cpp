@@ -10,7 +10,7 @@
 
 #include "api/orrery_service.hpp"
 #include "api/views.hpp"
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 
 namespace orrery {
 namespace {

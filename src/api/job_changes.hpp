@@ -5,7 +5,7 @@
 // outlives the table. Each is one command to the core, answered once it is durable.
 #pragma once
 
-#include "api/method_table.hpp"
+#include "api/grpc/method_table.hpp"
 #include "executor/controller.hpp"
 
 namespace orrery {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "agent/launch_plan.hpp"
-#include "scheduler/slack.hpp"
-#include "scheduler/slowed_text.hpp"
+#include "scheduler/price/slowed_text.hpp"
+#include "scheduler/tenants/slack.hpp"
 
 namespace orrery {
 namespace {

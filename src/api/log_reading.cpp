@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "base/count_text.hpp"
-#include "base/quantity_text.hpp"
-#include "base/utf8.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "api/call.hpp"
+#include "api/grpc/call.hpp"
 #include "base/env.hpp"
 #include "executor/controller.hpp"
 #include "orrery/v1/orrery.pb.h"

@@ -7,20 +7,20 @@
 #include <charconv>
 #include <cmath>
 
+#include "api/access/authorization.hpp"
+#include "api/access/event_filter.hpp"
 #include "api/archive_walk.hpp"
-#include "api/authorization.hpp"
-#include "api/event_filter.hpp"
 #include "api/event_selection.hpp"
 #include "api/exec_service.hpp"
 #include "api/job_changes.hpp"
 #include "api/job_notes.hpp"
 #include "api/log_reading.hpp"
 #include "api/views.hpp"
-#include "base/count_text.hpp"
-#include "base/field_writer.hpp"
-#include "base/name_check.hpp"
-#include "base/nearest_name.hpp"
-#include "base/terminal_text.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/count_text.hpp"
+#include "base/text/name_check.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/terminal_text.hpp"
 #include "scheduler/explain/explain.hpp"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "api/method_table.hpp"
+#include "api/grpc/method_table.hpp"
 #include "base/env.hpp"
 #include "executor/controller.hpp"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/orrery_service.hpp"
-#include "base/line_changes.hpp"
+#include "base/text/line_changes.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "api/method_table.hpp"
+#include "api/grpc/method_table.hpp"
 #include "executor/controller.hpp"
 
 namespace orrery {

@@ -9,13 +9,13 @@
 #include <set>
 
 #include "agent/launch_plan.hpp"
-#include "api/agent_messages.hpp"
+#include "api/agents/agent_messages.hpp"
 #include "api/event_selection.hpp"
 #include "api/job_notes.hpp"
-#include "base/count_text.hpp"
-#include "base/field_writer.hpp"
-#include "control/codec.hpp"
-#include "control/snapshot.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/count_text.hpp"
+#include "control/codec/codec.hpp"
+#include "control/state/snapshot.hpp"
 #include "scheduler/explain/explain.hpp"
 
 namespace orrery {

@@ -5,7 +5,7 @@
 // lets through.
 #pragma once
 
-#include "api/visibility.hpp"
+#include "api/access/visibility.hpp"
 #include "executor/controller.hpp"
 #include "orrery/v1/orrery.pb.h"
 

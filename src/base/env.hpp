@@ -1,8 +1,8 @@
 // base/env.hpp - the seam between Orrery and the operating system: clock, timers, entropy, storage,
 // transport and the inbox of the event loop.
 //
-// main() builds one implementation (base/real_env.hpp, or a virtual one) and hands it down by
-// reference; it outlives whatever borrows it. Everything runs on one event loop: every method is
+// main() builds one implementation (base/system/real_env.hpp, or a virtual one) and hands it down
+// by reference; it outlives whatever borrows it. Everything runs on one event loop: every method is
 // called on the loop and every callback runs on it, one at a time, never inside the call that
 // caused it. The one exception is Inbox::post, which any thread may call. Due timers run in order
 // of (time, sequence); posted callbacks in order of arrival.
@@ -52,7 +52,8 @@ class Timers {
   virtual bool cancel(const TimerId& timer) = 0;
 };
 
-/// The source of seeds and unguessable names. Everything else draws from an Rng (base/rng.hpp).
+/// The source of seeds and unguessable names. Everything else draws from an Rng
+/// (base/numbers/rng.hpp).
 class Entropy {
  public:
   virtual ~Entropy() = default;

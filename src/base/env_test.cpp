@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/real_env.hpp"
+#include "base/system/real_env.hpp"
 
 namespace orrery {
 namespace {

@@ -11,8 +11,8 @@
 #include <type_traits>
 
 #include "base/assert.hpp"
-#include "base/terminal_text.hpp"
-#include "base/utf8.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/file_descriptor.hpp"
-#include "base/utf8.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 //
 // Bytes{1} + Seconds{1} does not compile; Bytes / Seconds is a BytesPerSecond; equal dimensions
 // divide to a plain double. Values are held in the base units named below, so nothing is ever
-// scaled by hand; text with units is read and printed by base/quantity_text.hpp.
+// scaled by hand; text with units is read and printed by base/text/quantity_text.hpp.
 // Cost: that of the double.
 #pragma once
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <optional>
 
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 
 namespace orrery {
 namespace {

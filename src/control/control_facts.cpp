@@ -1,7 +1,7 @@
 #include "control/control_facts.hpp"
 
-#include "fleet/builder.hpp"
-#include "scheduler/plan_work.hpp"
+#include "fleet/spec/builder.hpp"
+#include "scheduler/plans/plan_work.hpp"
 
 namespace orrery {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "control/setup.hpp"
 #include "perf/facts.hpp"
-#include "scheduler/class_table.hpp"
-#include "scheduler/plan_sizes.hpp"
-#include "scheduler/pristine_fleet.hpp"
-#include "scheduler/resolve.hpp"
-#include "scheduler/tenants_spec.hpp"
-#include "scheduler/work.hpp"
+#include "scheduler/place/pristine_fleet.hpp"
+#include "scheduler/plans/class_table.hpp"
+#include "scheduler/plans/plan_sizes.hpp"
+#include "scheduler/plans/work.hpp"
+#include "scheduler/request/resolve.hpp"
+#include "scheduler/tenants/tenants_spec.hpp"
 
 namespace orrery {
 

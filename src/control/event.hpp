@@ -1,9 +1,9 @@
 // control/event.hpp - everything that ever changes control's state.
 //
-// Events are decided by Core (control/core.hpp), applied by State and encoded by control/codec.hpp.
-// An event carries results (placements, terms, prices), never input for a computation to repeat.
-// Plain values. The position of an alternative in the variant is its type id in logs: new ones go
-// to the end.
+// Events are decided by Core (control/core/core.hpp), applied by State and encoded by
+// control/codec/codec.hpp. An event carries results (placements, terms, prices), never input for a
+// computation to repeat. Plain values. The position of an alternative in the variant is its type id
+// in logs: new ones go to the end.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <variant>
 #include <vector>
 
-#include "control/job.hpp"
+#include "control/state/job.hpp"
 #include "fleet/state.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -186,7 +186,7 @@ struct LemonFound {
   std::uint32_t faults = 0;  ///< within the window
 };
 
-/// Sets why devices of a type are idle from now on (control/ledger.hpp).
+/// Sets why devices of a type are idle from now on (control/state/ledger.hpp).
 struct IdleCauseSet {
   FleetTypeId type;
   std::uint8_t cause = 0;

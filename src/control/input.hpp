@@ -2,7 +2,8 @@
 // observations of executors, time, and decisions of passes made beside it.
 //
 // Inputs are made by the daemon's queues or by the twin, recorded by `--record`, and encoded by
-// control/codec.hpp. Plain values. An observation that names an old attempt or epoch is ignored.
+// control/codec/codec.hpp. Plain values. An observation that names an old attempt or epoch is
+// ignored.
 #pragma once
 
 #include <cstdint>

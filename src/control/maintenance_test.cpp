@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "control/scripted_cluster_test.hpp"
-#include "control/snapshot.hpp"
+#include "control/state/snapshot.hpp"
 
 namespace orrery {
 namespace {

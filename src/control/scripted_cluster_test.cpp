@@ -1,9 +1,9 @@
 #include "control/scripted_cluster_test.hpp"
 
-#include "control/codec.hpp"
-#include "control/invariants.hpp"
+#include "control/codec/codec.hpp"
 #include "control/settings.hpp"
-#include "control/snapshot.hpp"
+#include "control/state/invariants.hpp"
+#include "control/state/snapshot.hpp"
 #include "fleet/fleet_test.hpp"
 
 namespace orrery {

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "control/core.hpp"
-#include "control/held_situation.hpp"
+#include "control/core/core.hpp"
+#include "control/core/held_situation.hpp"
 #include "control/log/journal.hpp"
 
 namespace orrery {

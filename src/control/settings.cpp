@@ -1,7 +1,7 @@
 #include "control/settings.hpp"
 
-#include "base/document.hpp"
-#include "scheduler/tenants_spec.hpp"
+#include "base/format/document.hpp"
+#include "scheduler/tenants/tenants_spec.hpp"
 
 namespace orrery {
 

@@ -8,7 +8,7 @@
 
 #include "base/error.hpp"
 #include "scheduler/policy.hpp"
-#include "scheduler/tenant_tree.hpp"
+#include "scheduler/tenants/tenant_tree.hpp"
 
 namespace orrery {
 

@@ -14,14 +14,14 @@
 
 #include "fleet/state.hpp"
 #include "fleet/topology.hpp"
-#include "scheduler/fleet_costs.hpp"
-#include "scheduler/place_tree.hpp"
-#include "scheduler/plan_table.hpp"
+#include "scheduler/place/place_tree.hpp"
+#include "scheduler/plans/plan_table.hpp"
 #include "scheduler/policy.hpp"
-#include "scheduler/power_budget.hpp"
+#include "scheduler/power/power_budget.hpp"
+#include "scheduler/power/step_series.hpp"
+#include "scheduler/price/fleet_costs.hpp"
 #include "scheduler/situation.hpp"
-#include "scheduler/step_series.hpp"
-#include "scheduler/tenant_tree.hpp"
+#include "scheduler/tenants/tenant_tree.hpp"
 
 namespace orrery {
 

@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/checksum.hpp"
-#include "scheduler/job_array.hpp"
+#include "base/format/checksum.hpp"
+#include "scheduler/request/job_array.hpp"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "control/submission.hpp"
-#include "scheduler/class_table.hpp"
+#include "scheduler/plans/class_table.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -18,7 +18,8 @@ namespace orrery {
 [[nodiscard]] std::vector<JobId>& dependencies_of(Submission& submission, AfterCondition when);
 
 /// Returns the jobs of a spec in order, "name[0]" first: those of its array, the replicas of a
-/// service, or one (requests_of in scheduler/job_array.hpp). `array` is unused if there is one.
+/// service, or one (requests_of in scheduler/request/job_array.hpp). `array` is unused if there is
+/// one.
 [[nodiscard]] std::vector<Submission> jobs_of(const JobSpec& spec, const Submission& each,
                                               ArrayId array, ClassTable& classes);
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "scheduler/request.hpp"
+#include "scheduler/request/request.hpp"
 #include "scheduler/situation.hpp"
 
 namespace orrery {

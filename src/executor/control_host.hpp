@@ -23,7 +23,7 @@
 #include <variant>
 
 #include "agent/fleet_link.hpp"
-#include "control/core.hpp"
+#include "control/core/core.hpp"
 
 namespace orrery {
 

@@ -6,10 +6,10 @@
 #include <filesystem>
 
 #include "base/assert.hpp"
-#include "base/checksum.hpp"
-#include "base/little_endian.hpp"
-#include "control/held_situation.hpp"
-#include "control/snapshot.hpp"
+#include "base/format/checksum.hpp"
+#include "base/format/little_endian.hpp"
+#include "control/core/held_situation.hpp"
+#include "control/state/snapshot.hpp"
 
 namespace orrery {
 namespace {

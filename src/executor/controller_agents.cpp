@@ -5,10 +5,10 @@
 #include <bit>
 #include <set>
 
-#include "base/field_writer.hpp"
-#include "control/snapshot.hpp"
+#include "base/format/field_writer.hpp"
+#include "control/state/snapshot.hpp"
 #include "executor/controller.hpp"
-#include "node/keeper_launch.hpp"
+#include "node/keeper/keeper_launch.hpp"
 
 namespace orrery {
 namespace {

@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "base/document.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 
 namespace orrery {

@@ -1,7 +1,7 @@
 // What the controller keeps of its jobs, and what it sends to agents.
 #include "executor/controller_test.hpp"
 
-#include "control/snapshot.hpp"
+#include "control/state/snapshot.hpp"
 
 namespace orrery {
 namespace {

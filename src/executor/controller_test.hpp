@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/real_env.hpp"
+#include "base/system/real_env.hpp"
 #include "executor/controller.hpp"
 #include "executor/lab_test.hpp"
 

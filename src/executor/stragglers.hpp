@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fleet/ids.hpp"
-#include "node/keeper_wire.hpp"
+#include "node/keeper/keeper_wire.hpp"
 
 namespace orrery {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 
 namespace orrery {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/field_writer.hpp"
-#include "base/rng.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/fleet_test.hpp"
 
 namespace orrery {

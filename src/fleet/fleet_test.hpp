@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "fleet/builder.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 
 namespace orrery {

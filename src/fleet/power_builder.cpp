@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "base/field_writer.hpp"
-#include "base/quantity_text.hpp"
-#include "fleet/builder.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/quantity_text.hpp"
 #include "fleet/node_power.hpp"
 #include "fleet/rack_cooling.hpp"
+#include "fleet/spec/builder.hpp"
 
 namespace orrery {
 namespace {

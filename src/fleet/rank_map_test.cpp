@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
 

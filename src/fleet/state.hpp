@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "fleet/cow_array.hpp"
 #include "fleet/ids.hpp"
 

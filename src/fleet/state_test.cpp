@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/cow_array.hpp"
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"

@@ -1,10 +1,10 @@
 // fleet/topology.hpp - the parts of a fleet and how they are connected; immutable once built.
 //
 // A tree of domains (fleet, site, hall, pod, rack) over nodes and their accelerators, beside it the
-// power and cooling tree and the scale-out fabrics of each site. Built by fleet/builder.hpp, shared
-// by the live fleet, its snapshots and every view. Domains are numbered level by level, nodes depth
-// first, so a domain's nodes are a range. About 100 bytes per node with eight NICs. Invariant: a
-// device belongs to exactly one node, one rack, one power path.
+// power and cooling tree and the scale-out fabrics of each site. Built by fleet/spec/builder.hpp,
+// shared by the live fleet, its snapshots and every view. Domains are numbered level by level,
+// nodes depth first, so a domain's nodes are a range. About 100 bytes per node with eight NICs.
+// Invariant: a device belongs to exactly one node, one rack, one power path.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "base/quantity.hpp"
-#include "fleet/fabric.hpp"
 #include "fleet/ids.hpp"
-#include "fleet/scale_up.hpp"
-#include "fleet/spec.hpp"
+#include "fleet/network/fabric.hpp"
+#include "fleet/network/scale_up.hpp"
+#include "fleet/spec/spec.hpp"
 #include "hardware/catalog.hpp"
 
 namespace orrery {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/id.hpp"
 #include "base/quantity.hpp"
 #include "hardware/number_format.hpp"

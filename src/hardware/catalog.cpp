@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "base/field_writer.hpp"
-#include "base/nearest_name.hpp"
-#include "base/utf8.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 #include "hardware/catalog_loader.hpp"
 
 namespace orrery {

@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/document.hpp"
-#include "base/embedded_file.hpp"
 #include "base/error.hpp"
+#include "base/format/document.hpp"
+#include "base/format/embedded_file.hpp"
 #include "base/id.hpp"
 #include "hardware/accelerator.hpp"
 #include "hardware/facility.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 #include "hardware/catalog_loader.hpp"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
 

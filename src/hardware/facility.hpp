@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "hardware/provenance.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 
 namespace orrery {
 

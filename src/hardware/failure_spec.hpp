@@ -2,14 +2,14 @@
 // and how long they last.
 //
 // Rows of the catalog's `fault_models`, and the keys of a user's file of kind Failures
-// (twin/failure_file.hpp), which changes one of those rows. A plain value.
+// (twin/faults/failure_file.hpp), which changes one of those rows. A plain value.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "hardware/provenance.hpp"
 #include "hardware/reliability.hpp"

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "hardware/provenance.hpp"
 

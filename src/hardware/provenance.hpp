@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 
 namespace orrery {
 

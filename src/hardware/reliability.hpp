@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "hardware/provenance.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "hardware/provenance.hpp"
 
 namespace orrery {

@@ -1,14 +1,14 @@
 // hardware/system_type.hpp - a reference system, from which `fleet generate` builds a fleet.
 //
 // A row of catalog/systems.yaml. Sizes are given the way the source gives them (accelerators,
-// nodes, scalable units, cubes); fleet/generate.hpp turns them into a fleet spec.
+// nodes, scalable units, cubes); fleet/spec/generate.hpp turns them into a fleet spec.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "hardware/provenance.hpp"
 

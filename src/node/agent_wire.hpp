@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-#include "node/keeper_wire.hpp"
+#include "node/keeper/keeper_wire.hpp"
 
 namespace orrery {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/env.hpp"
-#include "node/rank_log.hpp"
+#include "node/keeper/rank_log.hpp"
 
 namespace orrery {
 

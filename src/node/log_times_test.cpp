@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "base/real_env.hpp"
+#include "base/system/real_env.hpp"
 
 namespace orrery {
 namespace {

@@ -19,8 +19,8 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/file_descriptor.hpp"
-#include "base/real_loop.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "base/system/real_loop.hpp"
 
 namespace orrery {
 

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <string>
 
-#include "base/file_descriptor.hpp"
+#include "base/system/file_descriptor.hpp"
 
 namespace orrery {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "node/keeper_wire.hpp"
+#include "node/keeper/keeper_wire.hpp"
 #include "node/progress_stream.hpp"
 
 namespace orrery {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 
 namespace orrery {
 namespace {

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/embedded_file.hpp"
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/embedded_file.hpp"
+#include "base/format/field_reader.hpp"
 #include "hardware/fact_overlay.hpp"
 
 namespace orrery {

@@ -10,7 +10,7 @@
 #include "hardware/catalog.hpp"
 #include "hardware/fact_overlay.hpp"
 #include "perf/calibration.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 
 namespace orrery {
 namespace {

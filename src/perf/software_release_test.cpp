@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "perf/machine/measured_parts.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "perf/runs/run_accelerator.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 
 namespace orrery {
 namespace {

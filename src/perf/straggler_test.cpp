@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "base/distribution.hpp"
-#include "base/rng.hpp"
+#include "base/numbers/distribution.hpp"
+#include "base/numbers/rng.hpp"
 
 namespace orrery {
 namespace {

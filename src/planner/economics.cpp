@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "perf/site/storage_path.hpp"
 
 namespace orrery {

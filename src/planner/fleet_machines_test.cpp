@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "fleet/builder.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 
 namespace orrery {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/quantity_text.hpp"
-#include "planner/layout_text.hpp"
+#include "base/text/quantity_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/field_writer.hpp"
-#include "base/nearest_name.hpp"
-#include "base/quantity_text.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/quantity_text.hpp"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "workload/builtin_models.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 namespace {

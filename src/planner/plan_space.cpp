@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "perf/training/pipeline.hpp"
 
 namespace orrery {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "perf/training/training_step.hpp"
 #include "workload/parallel_plan.hpp"
 

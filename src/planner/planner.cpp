@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/field_writer.hpp"
-#include "base/quantity_text.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/quantity_text.hpp"
 #include "perf/machine/measured_parts.hpp"
 #include "perf/software_release.hpp"
 #include "perf/training/training_estimate.hpp"
 #include "planner/infeasible.hpp"
+#include "planner/launch/training_stack.hpp"
 #include "planner/run_estimate.hpp"
-#include "planner/training_stack.hpp"
 
 namespace orrery {
 namespace {

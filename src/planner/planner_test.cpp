@@ -8,10 +8,10 @@
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "perf/software_release.hpp"
-#include "planner/layout_text.hpp"
-#include "planner/training_stack.hpp"
+#include "planner/launch/layout_text.hpp"
+#include "planner/launch/training_stack.hpp"
 #include "workload/builtin_models.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "workload/builtin_models.hpp"
 

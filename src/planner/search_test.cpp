@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
 #include "workload/builtin_models.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 namespace {

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "perf/builtin_calibration.hpp"
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 #include "workload/builtin_models.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 namespace {

@@ -8,11 +8,11 @@
 #include <map>
 
 #include "base/assert.hpp"
-#include "base/quantity_text.hpp"
-#include "scheduler/expected_bill.hpp"
-#include "scheduler/priced_placer.hpp"
+#include "base/text/quantity_text.hpp"
+#include "scheduler/forecast/start_forecast.hpp"
+#include "scheduler/price/expected_bill.hpp"
+#include "scheduler/price/priced_placer.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/start_forecast.hpp"
 
 namespace orrery {
 namespace {

@@ -3,13 +3,13 @@
 //
 // Used when a job is submitted, and by explain(). On a fleet where nothing runs the answer is
 // certain, as far as lengths are known; on a busy one it is a forecast. Pure. Cost: three
-// placements, and a forecast (scheduler/start_forecast.hpp).
+// placements, and a forecast (scheduler/forecast/start_forecast.hpp).
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "scheduler/place_tree.hpp"
+#include "scheduler/place/place_tree.hpp"
 #include "scheduler/policy.hpp"
 #include "scheduler/situation.hpp"
 

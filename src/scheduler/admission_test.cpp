@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "scheduler/cluster_test.hpp"
+#include "scheduler/place/cluster_test.hpp"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <array>
 #include <utility>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace orrery {

@@ -8,8 +8,8 @@
 
 #include <string_view>
 
-#include "base/document.hpp"
 #include "base/error.hpp"
+#include "base/format/document.hpp"
 #include "scheduler/policy.hpp"
 
 namespace orrery {

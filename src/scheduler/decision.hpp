@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "scheduler/price.hpp"
+#include "scheduler/price/price.hpp"
 #include "scheduler/situation.hpp"
 
 namespace orrery {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/document.hpp"
-#include "base/nearest_name.hpp"
+#include "base/format/document.hpp"
+#include "base/text/nearest_name.hpp"
 
 namespace orrery {
 namespace {

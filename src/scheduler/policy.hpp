@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
-#include "scheduler/placer.hpp"
+#include "scheduler/place/placer.hpp"
 
 namespace orrery {
 
@@ -97,7 +97,7 @@ inline std::array<EnumWord<PreemptionRule>, 5> enum_words(PreemptionRule) {
 /// Which of a job's possible starts is chosen.
 enum class OptionChoice : std::uint8_t {
   kFirst,     ///< the first that fits
-  kCheapest,  ///< by scheduler/price.hpp
+  kCheapest,  ///< by scheduler/price/price.hpp
 };
 
 inline std::array<EnumWord<OptionChoice>, 2> enum_words(OptionChoice) {

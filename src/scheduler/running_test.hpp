@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
-#include "scheduler/placer.hpp"
-#include "scheduler/preemption.hpp"
+#include "scheduler/pass/preemption.hpp"
+#include "scheduler/place/placer.hpp"
 
 namespace orrery {
 

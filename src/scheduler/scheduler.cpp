@@ -1,6 +1,6 @@
 #include "scheduler/scheduler.hpp"
 
-#include "scheduler/pass.hpp"
+#include "scheduler/pass/pass.hpp"
 
 namespace orrery {
 

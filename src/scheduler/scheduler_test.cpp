@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/rng.hpp"
-#include "scheduler/class_table.hpp"
-#include "scheduler/cluster_test.hpp"
+#include "base/numbers/rng.hpp"
+#include "scheduler/place/cluster_test.hpp"
+#include "scheduler/plans/class_table.hpp"
 
 namespace orrery {
 namespace {

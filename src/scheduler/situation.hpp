@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "fleet/view.hpp"
-#include "scheduler/data_transfer.hpp"
 #include "scheduler/device_history.hpp"
-#include "scheduler/fleet_costs.hpp"
-#include "scheduler/gang_terms.hpp"
-#include "scheduler/placed_gang.hpp"
-#include "scheduler/power_budget.hpp"
-#include "scheduler/request.hpp"
-#include "scheduler/step_series.hpp"
-#include "scheduler/tenant_usage.hpp"
+#include "scheduler/power/power_budget.hpp"
+#include "scheduler/power/step_series.hpp"
+#include "scheduler/price/data_transfer.hpp"
+#include "scheduler/price/fleet_costs.hpp"
+#include "scheduler/request/gang_terms.hpp"
+#include "scheduler/request/placed_gang.hpp"
+#include "scheduler/request/request.hpp"
+#include "scheduler/tenants/tenant_usage.hpp"
 
 namespace orrery {
 

@@ -7,8 +7,8 @@
 #include <charconv>
 #include <exception>
 
-#include "base/document.hpp"
-#include "base/utf8.hpp"
+#include "base/format/document.hpp"
+#include "base/text/utf8.hpp"
 #include "runtime/trainer/sha256.hpp"
 
 namespace orrery {

@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "runtime/trainer/tokenizer.hpp"
+#include "runtime/text/tokenizer.hpp"
 
 namespace sentencepiece {
 class SentencePieceProcessor;

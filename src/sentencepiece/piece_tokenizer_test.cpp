@@ -2,7 +2,7 @@
 
 #include <sentencepiece_trainer.h>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "sentencepiece/small_model_test.hpp"
 
 namespace orrery {

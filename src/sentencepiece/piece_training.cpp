@@ -8,7 +8,7 @@
 #include <exception>
 #include <unordered_map>
 
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 #include "sentencepiece/piece_tokenizer.hpp"
 
 namespace orrery {

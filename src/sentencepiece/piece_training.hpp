@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "runtime/trainer/text_corpus.hpp"
+#include "runtime/text/text_corpus.hpp"
 
 namespace orrery {
 

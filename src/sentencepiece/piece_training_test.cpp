@@ -1,7 +1,7 @@
 #include "sentencepiece/piece_training.hpp"
 
-#include "base/real_env.hpp"
-#include "runtime/trainer/token_cache.hpp"
+#include "base/system/real_env.hpp"
+#include "runtime/text/token_cache.hpp"
 #include "runtime/training/trainer_rank.hpp"
 #include "runtime/training/training_text.hpp"
 #include "sentencepiece/small_model_test.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/trainer/text_corpus.hpp"
+#include "runtime/text/text_corpus.hpp"
 #include "sentencepiece/piece_tokenizer.hpp"
 #include "sentencepiece/piece_training.hpp"
 

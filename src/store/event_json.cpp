@@ -1,12 +1,12 @@
-// store/event_json.cpp - walks the fields of an event (control/event_fields.hpp) into JSON.
+// store/event_json.cpp - walks the fields of an event (control/codec/event_fields.hpp) into JSON.
 #include "store/event_json.hpp"
 
 #include <string_view>
 #include <type_traits>
 
 #include "base/assert.hpp"
-#include "control/codec.hpp"
-#include "control/event_fields.hpp"
+#include "control/codec/codec.hpp"
+#include "control/codec/event_fields.hpp"
 
 namespace orrery {
 namespace {
@@ -140,7 +140,7 @@ inline constexpr std::string_view kFieldNames<NodeAccused> = "job attempt node v
 
 // --- Values -------------------------------------------------------------------------------------
 
-/// A codec in the sense of control/field_walk.hpp that makes JSON.
+/// A codec in the sense of control/codec/field_walk.hpp that makes JSON.
 class JsonCodec {
  public:
   /// Adds the fields of the struct that is walked.

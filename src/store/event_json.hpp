@@ -4,7 +4,7 @@
 // enumerators are words where they have some, other quantities in their base unit. Pure.
 #pragma once
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "control/log/journal.hpp"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "control/snapshot.hpp"
+#include "control/state/snapshot.hpp"
 #include "store/setup_texts.hpp"
 
 namespace orrery {

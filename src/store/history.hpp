@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/core.hpp"
+#include "control/core/core.hpp"
 #include "control/log/journal.hpp"
 #include "store/store.hpp"
 
@@ -60,7 +60,7 @@ class HistoryWriter {
   std::unique_ptr<Journal> journal_;
 };
 
-/// The bytes of a snapshot of `state` (control/snapshot.hpp) after a history with that hash.
+/// The bytes of a snapshot of `state` (control/state/snapshot.hpp) after a history with that hash.
 [[nodiscard]] std::string seal_snapshot(std::uint64_t history_hash, std::string_view state);
 
 struct OpenedSnapshot {

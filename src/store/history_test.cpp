@@ -4,10 +4,10 @@
 
 #include <fstream>
 
-#include "base/rng.hpp"
-#include "control/any_record_test.hpp"
+#include "base/numbers/rng.hpp"
+#include "control/codec/any_record_test.hpp"
 #include "control/scripted_cluster_test.hpp"
-#include "control/snapshot.hpp"
+#include "control/state/snapshot.hpp"
 #include "store/backend_test.hpp"
 #include "store/event_json.hpp"
 #include "store/setup_texts.hpp"

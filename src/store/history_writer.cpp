@@ -1,9 +1,9 @@
 // store/history_writer.cpp - writes events into batches, and states into snapshots.
 #include "base/assert.hpp"
-#include "base/checksum.hpp"
-#include "base/little_endian.hpp"
-#include "base/xxh3.hpp"
-#include "control/snapshot.hpp"
+#include "base/format/checksum.hpp"
+#include "base/format/little_endian.hpp"
+#include "base/format/xxh3.hpp"
+#include "control/state/snapshot.hpp"
 #include "store/history.hpp"
 
 namespace orrery {

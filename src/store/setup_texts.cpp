@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "base/checksum.hpp"
+#include "base/format/checksum.hpp"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "base/real_storage.hpp"
+#include "base/system/real_storage.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {

@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "control/settings.hpp"
-#include "fleet/spec.hpp"
+#include "fleet/spec/spec.hpp"
 
 namespace orrery {
 namespace {

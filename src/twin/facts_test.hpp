@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "control/control_facts.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "workload/builtin_models.hpp"

@@ -1,7 +1,7 @@
 #include "twin/plan_book.hpp"
 
 #include "perf/machine/placement.hpp"
-#include "scheduler/gang_run.hpp"
+#include "scheduler/request/gang_run.hpp"
 
 namespace orrery {
 

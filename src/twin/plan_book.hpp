@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "control/setup.hpp"
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 

@@ -6,12 +6,12 @@
 #include <array>
 #include <map>
 
-#include "base/count_text.hpp"
-#include "base/field_writer.hpp"
-#include "twin/arrivals.hpp"
-#include "twin/attempt_log.hpp"
-#include "twin/sampler.hpp"
-#include "twin/wait_story.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/count_text.hpp"
+#include "twin/figures/wait_story.hpp"
+#include "twin/world/arrivals.hpp"
+#include "twin/world/attempt_log.hpp"
+#include "twin/world/sampler.hpp"
 
 namespace orrery {
 namespace {

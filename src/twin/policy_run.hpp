@@ -11,8 +11,8 @@
 #include "control/control_facts.hpp"
 #include "control/log/journal.hpp"
 #include "hardware/failure_spec.hpp"
-#include "twin/power_watch.hpp"
-#include "twin/report_data.hpp"
+#include "twin/figures/power_watch.hpp"
+#include "twin/figures/report_data.hpp"
 #include "twin/simulation.hpp"
 
 namespace orrery {
@@ -34,7 +34,7 @@ struct PolicyRunInputs {
   std::uint32_t spares = 0;              ///< nodes kept back, spread over the fleet
   const StepSeries<DollarsPerJoule>* electricity = nullptr;
   const StepSeries<GramsCo2PerJoule>* carbon = nullptr;
-  std::vector<Instant> arrivals;  ///< by node (twin/arrivals.hpp); empty: all are there
+  std::vector<Instant> arrivals;  ///< by node (twin/world/arrivals.hpp); empty: all are there
   std::vector<Input> commands;    ///< of an operator, by time
   std::vector<Fault> faults;      ///< faults that happen in any case, by time
   JournalSink* events = nullptr;  ///< records the history

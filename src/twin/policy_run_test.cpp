@@ -7,7 +7,7 @@
 
 #include "control/log/journal.hpp"
 #include "twin/facts_test.hpp"
-#include "twin/study_figures.hpp"
+#include "twin/study/study_figures.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {

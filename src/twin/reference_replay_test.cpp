@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "base/document.hpp"
-#include "fleet/accelerator_fleet.hpp"
+#include "base/format/document.hpp"
+#include "fleet/spec/accelerator_fleet.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "twin/policy_run.hpp"
 #include "workload/builtin_models.hpp"
 #include "workload/gavel_throughputs.hpp"
-#include "workload/trace_reader.hpp"
+#include "workload/trace_input/trace_reader.hpp"
 
 namespace orrery {
 namespace {

@@ -9,9 +9,9 @@
 #include <optional>
 #include <span>
 
-#include "base/nearest_name.hpp"
-#include "base/quantity_text.hpp"
-#include "base/utf8.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/time.hpp"
-#include "scheduler/step_series.hpp"
+#include "scheduler/power/step_series.hpp"
 
 namespace orrery {
 

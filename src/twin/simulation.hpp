@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "control/core.hpp"
+#include "control/core/core.hpp"
 #include "executor/control_host.hpp"
-#include "twin/bill_check.hpp"
-#include "twin/fleet_bill.hpp"
-#include "twin/job_watch.hpp"
+#include "twin/figures/bill_check.hpp"
+#include "twin/figures/fleet_bill.hpp"
 #include "twin/trace_jobs.hpp"
-#include "twin/world.hpp"
+#include "twin/world/job_watch.hpp"
+#include "twin/world/world.hpp"
 
 namespace orrery {
 
@@ -133,7 +133,8 @@ class Simulation final : private HostOutlet {
   using JobKnowledge = std::function<KnownJob(const State&, JobId)>;
 
   /// Must be called before anything else: continues from a snapshot of the same setup
-  /// (control/snapshot.hpp). Its jobs come before those of `jobs`. Errors: those of the snapshot.
+  /// (control/state/snapshot.hpp). Its jobs come before those of `jobs`. Errors: those of the
+  /// snapshot.
   [[nodiscard]] Status go_on_from(std::string_view snapshot, Instant now,
                                   const JobKnowledge& knowledge);
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "control/snapshot.hpp"
+#include "control/state/snapshot.hpp"
 #include "twin/facts_test.hpp"
 
 namespace orrery {

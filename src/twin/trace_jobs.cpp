@@ -7,8 +7,8 @@
 #include <map>
 #include <numeric>
 
-#include "base/distribution.hpp"
-#include "base/math.hpp"
+#include "base/numbers/distribution.hpp"
+#include "base/numbers/math.hpp"
 #include "control/spec_submission.hpp"
 
 namespace orrery {

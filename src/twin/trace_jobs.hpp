@@ -14,12 +14,12 @@
 
 #include "control/setup.hpp"
 #include "control/submission.hpp"
-#include "scheduler/class_table.hpp"
-#include "scheduler/resolve.hpp"
+#include "scheduler/plans/class_table.hpp"
+#include "scheduler/request/resolve.hpp"
 #include "twin/information.hpp"
 #include "twin/replay_rules.hpp"
-#include "twin/world.hpp"
-#include "workload/trace.hpp"
+#include "twin/world/world.hpp"
+#include "workload/trace/trace.hpp"
 
 namespace orrery {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "control/control_facts.hpp"
-#include "fleet/accelerator_fleet.hpp"
+#include "fleet/spec/accelerator_fleet.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "twin/policy_run.hpp"
 #include "workload/builtin_models.hpp"
-#include "workload/trace_file.hpp"
+#include "workload/trace/trace_file.hpp"
 
 namespace orrery {
 namespace {

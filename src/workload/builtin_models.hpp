@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "base/embedded_file.hpp"
+#include "base/format/embedded_file.hpp"
 
 namespace orrery {
 

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "base/document.hpp"
-#include "base/field_reader.hpp"
-#include "base/gzip.hpp"
-#include "base/utf8.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_reader.hpp"
+#include "base/format/gzip.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/time.hpp"
-#include "workload/trace.hpp"
+#include "workload/trace/trace.hpp"
 
 namespace orrery {
 

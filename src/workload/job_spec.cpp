@@ -8,13 +8,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/field_writer.hpp"
-#include "base/name_check.hpp"
-#include "base/nearest_name.hpp"
-#include "base/quantity_text.hpp"
-#include "base/utf8.hpp"
-#include "base/yaml_writer.hpp"
-#include "workload/output_pattern.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/format/yaml_writer.hpp"
+#include "base/text/name_check.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/utf8.hpp"
+#include "workload/slurm/output_pattern.hpp"
 
 namespace orrery {
 namespace {

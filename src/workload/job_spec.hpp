@@ -2,10 +2,10 @@
 // before anything is known of the fleet it will run on.
 //
 // Read from YAML by read_job_spec, which checks whatever can be checked without a fleet;
-// scheduler/request.hpp resolves it against one. Every struct stores its position. docs/formats.md
-// describes the keys.
-// Invariant of a spec that was read: every count is positive, ranges are ordered, a role requests
-// accelerators or names a model, and no two constraints contradict each other.
+// scheduler/request/request.hpp resolves it against one. Every struct stores its position.
+// docs/formats.md describes the keys. Invariant of a spec that was read: every count is positive,
+// ranges are ordered, a role requests accelerators or names a model, and no two constraints
+// contradict each other.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
 #include "workload/parallel_plan.hpp"
@@ -260,8 +260,8 @@ struct LaunchSpec {
   std::string directory;  ///< absolute; empty: a directory that the node creates for the attempt
   LaunchUnit per = LaunchUnit::kAccelerator;
   /// Files that get a copy of what ranks write to standard output and error, as
-  /// workload/output_pattern.hpp reads them, relative to `directory`; empty: none. Without `error`
-  /// both go to `output`.
+  /// workload/slurm/output_pattern.hpp reads them, relative to `directory`; empty: none. Without
+  /// `error` both go to `output`.
   std::string output;
   std::string error;
   SourcePosition where;

@@ -8,10 +8,10 @@
 #include <set>
 #include <vector>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
-#include "workload/model_catalog_test.hpp"
+#include "workload/models/model_catalog_test.hpp"
 
 namespace orrery {
 namespace {

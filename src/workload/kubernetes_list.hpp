@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "workload/trace_text.hpp"
+#include "workload/trace_input/trace_text.hpp"
 
 namespace orrery {
 

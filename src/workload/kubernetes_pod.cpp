@@ -8,9 +8,9 @@
 #include <cmath>
 #include <utility>
 
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 #include "workload/kubernetes_list.hpp"
-#include "workload/trace_parts.hpp"
+#include "workload/trace_input/trace_parts.hpp"
 
 namespace orrery {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "base/field_reader.hpp"
-#include "base/utf8.hpp"
-#include "base/yaml_writer.hpp"
+#include "base/format/field_reader.hpp"
+#include "base/format/yaml_writer.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 

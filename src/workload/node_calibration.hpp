@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
-#include "workload/model.hpp"
+#include "workload/models/model.hpp"
 
 namespace orrery {
 

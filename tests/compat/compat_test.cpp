@@ -13,9 +13,9 @@
 #include <set>
 #include <sstream>
 
-#include "control/any_record_test.hpp"
-#include "control/codec.hpp"
-#include "control/event_fields.hpp"
+#include "control/codec/any_record_test.hpp"
+#include "control/codec/codec.hpp"
+#include "control/codec/event_fields.hpp"
 #include "control/log/journal.hpp"
 
 namespace orrery {

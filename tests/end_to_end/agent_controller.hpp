@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "api/agent_messages.hpp"
-#include "api/certificates.hpp"
-#include "api/grpc_stream.hpp"
-#include "base/real_env.hpp"
+#include "api/agents/agent_messages.hpp"
+#include "api/agents/certificates.hpp"
+#include "api/grpc/grpc_stream.hpp"
+#include "base/system/real_env.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {

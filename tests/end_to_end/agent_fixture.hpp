@@ -19,7 +19,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "node/run_directory.hpp"
+#include "node/launch/run_directory.hpp"
 #include "tests/end_to_end/agent_controller.hpp"
 
 namespace orrery {

@@ -1,6 +1,6 @@
 // The agent as seen by a controller: the real program with real keepers and ranks, over gRPC, and
 // what is left when one of them is killed.
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "tests/end_to_end/agent_fixture.hpp"
 #include "tests/end_to_end/test_seed.hpp"
 

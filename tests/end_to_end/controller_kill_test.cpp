@@ -23,12 +23,12 @@
 #include <set>
 #include <thread>
 
-#include "api/client.hpp"
 #include "api/cluster_directory.hpp"
-#include "base/file_descriptor.hpp"
-#include "base/real_clock.hpp"
-#include "base/real_storage.hpp"
-#include "base/rng.hpp"
+#include "api/grpc/client.hpp"
+#include "base/numbers/rng.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "base/system/real_clock.hpp"
+#include "base/system/real_storage.hpp"
 #include "executor/lab_test.hpp"
 #include "orrery/v1/orrery.pb.h"
 #include "store/history.hpp"

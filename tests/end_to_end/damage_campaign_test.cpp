@@ -20,8 +20,8 @@
 #include <regex>
 #include <thread>
 
-#include "base/rng.hpp"
-#include "control/snapshot.hpp"
+#include "base/numbers/rng.hpp"
+#include "control/state/snapshot.hpp"
 #include "executor/lab_test.hpp"
 #include "executor/live/live_setup.hpp"
 #include "store/history.hpp"

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "api/fake_controller_test.hpp"
-#include "base/terminal_text.hpp"
-#include "base/utf8.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/utf8.hpp"
 #include "orrery/v1/orrery.pb.h"
 #include "tests/end_to_end/cli.hpp"
 

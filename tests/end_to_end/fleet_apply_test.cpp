@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "base/real_clock.hpp"
+#include "base/system/real_clock.hpp"
 #include "tests/end_to_end/local_cluster.hpp"
 
 namespace orrery {

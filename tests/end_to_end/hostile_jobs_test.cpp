@@ -13,7 +13,7 @@
 #include <optional>
 #include <sstream>
 
-#include "base/file_descriptor.hpp"
+#include "base/system/file_descriptor.hpp"
 #include "tests/end_to_end/cli.hpp"
 #include "tests/end_to_end/throwaway_users.hpp"
 

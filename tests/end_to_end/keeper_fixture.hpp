@@ -20,9 +20,9 @@
 #include <optional>
 #include <sstream>
 
-#include "base/real_env.hpp"
-#include "node/keeper_launch.hpp"
-#include "node/keeper_wire.hpp"
+#include "base/system/real_env.hpp"
+#include "node/keeper/keeper_launch.hpp"
+#include "node/keeper/keeper_wire.hpp"
 #include "node/log_files.hpp"
 
 namespace orrery {

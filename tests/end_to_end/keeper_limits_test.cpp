@@ -1,5 +1,5 @@
 // Isolation of ranks by the keeper: devices, processes and directories that are not theirs.
-#include "node/device_filter.hpp"
+#include "node/devices/device_filter.hpp"
 #include "tests/end_to_end/keeper_fixture.hpp"
 
 namespace orrery {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "tests/end_to_end/cli.hpp"
 
 namespace orrery {

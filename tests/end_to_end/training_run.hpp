@@ -23,9 +23,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/file_descriptor.hpp"
-#include "base/port_block_test.hpp"
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "base/system/port_block_test.hpp"
 
 namespace orrery {
 

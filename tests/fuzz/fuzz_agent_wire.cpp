@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "api/agent_messages.hpp"
+#include "api/agents/agent_messages.hpp"
 #include "base/assert.hpp"
 
 namespace orrery {

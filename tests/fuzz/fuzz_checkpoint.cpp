@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "base/checksum.hpp"
-#include "base/little_endian.hpp"
-#include "runtime/checkpoint/safetensors.hpp"
+#include "base/format/checksum.hpp"
+#include "base/format/little_endian.hpp"
+#include "runtime/shards/safetensors.hpp"
 
 namespace orrery {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "base/yaml_writer.hpp"
-#include "twin/design_spec.hpp"
+#include "base/format/yaml_writer.hpp"
+#include "twin/design/design_spec.hpp"
 
 namespace orrery {
 namespace {

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "fleet/builder.hpp"
 #include "fleet/import/kubernetes_import.hpp"
-#include "fleet/spec.hpp"
+#include "fleet/spec/builder.hpp"
+#include "fleet/spec/spec.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "workload/kubernetes_list.hpp"
 

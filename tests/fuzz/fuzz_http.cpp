@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/http_routes.hpp"
+#include "api/http/http_routes.hpp"
 #include "base/assert.hpp"
 #include "orrery/v1/orrery.pb.h"
 

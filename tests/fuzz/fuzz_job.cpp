@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "base/field_writer.hpp"
-#include "workload/sbatch_script.hpp"
+#include "base/format/field_writer.hpp"
+#include "workload/slurm/sbatch_script.hpp"
 
 namespace orrery {
 namespace {

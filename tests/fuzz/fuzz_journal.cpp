@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "control/codec.hpp"
+#include "control/codec/codec.hpp"
 #include "control/log/journal.hpp"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 
 #include "base/assert.hpp"
 #include "perf/calibration.hpp"
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "scheduler/policy.hpp"
 
 namespace orrery {

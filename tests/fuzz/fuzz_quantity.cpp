@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "base/quantity_text.hpp"
+#include "base/text/quantity_text.hpp"
 
 namespace orrery {
 namespace {

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "fleet/builder.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "twin/failure_file.hpp"
-#include "twin/failure_model.hpp"
+#include "twin/faults/failure_file.hpp"
+#include "twin/faults/failure_model.hpp"
 #include "twin/series_csv.hpp"
-#include "twin/study_run.hpp"
+#include "twin/study/study_run.hpp"
 
 namespace orrery {
 namespace {

@@ -7,12 +7,12 @@
 #include <string_view>
 
 #include "base/assert.hpp"
-#include "base/checksum.hpp"
-#include "control/core.hpp"
-#include "control/encoder.hpp"
-#include "control/invariants.hpp"
-#include "control/snapshot.hpp"
-#include "fleet/builder.hpp"
+#include "base/format/checksum.hpp"
+#include "control/codec/encoder.hpp"
+#include "control/core/core.hpp"
+#include "control/state/invariants.hpp"
+#include "control/state/snapshot.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
 
 namespace orrery {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "base/rng.hpp"
-#include "fleet/builder.hpp"
+#include "base/numbers/rng.hpp"
+#include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "scheduler/fair_order.hpp"
-#include "scheduler/guaranteed_potential.hpp"
+#include "scheduler/forecast/guaranteed_potential.hpp"
+#include "scheduler/tenants/fair_order.hpp"
 
 namespace orrery {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "base/assert.hpp"
 #include "workload/gavel_throughputs.hpp"
-#include "workload/trace_file.hpp"
-#include "workload/trace_mapping.hpp"
-#include "workload/trace_reader.hpp"
+#include "workload/trace/trace_file.hpp"
+#include "workload/trace/trace_mapping.hpp"
+#include "workload/trace_input/trace_reader.hpp"
 
 namespace orrery {
 namespace {

@@ -1,4 +1,4 @@
-/* The protocol of src/runtime/collectives/shm_exchange.cpp between ranks that share memory, for
+/* The protocol of src/runtime/exchange/shm_exchange.cpp between ranks that share memory, for
    spin: every interleaving of RANKS ranks that do ROUNDS rounds, where up to DEATHS of them die at
    any step. In a round each shows all others its workspace in place, looks at theirs and settles
    (SHOW; with BROADCAST one rank shows and the others look), then has a small part on its way to the next rank while it goes on, two at most

@@ -16,8 +16,8 @@
 #include "tests/scenarios/scenario_checks.hpp"
 #include "twin/simulation.hpp"
 #include "workload/builtin_models.hpp"
-#include "workload/trace_generator.hpp"
-#include "workload/trace_mapping.hpp"
+#include "workload/trace/trace_generator.hpp"
+#include "workload/trace/trace_mapping.hpp"
 
 namespace orrery {
 

@@ -2,8 +2,8 @@
 // guarantees: after every event all invariants of tests/scenarios/scenario_checks.hpp hold.
 #include <gtest/gtest.h>
 
-#include "fleet/accelerator_fleet.hpp"
-#include "scheduler/tenants_spec.hpp"
+#include "fleet/spec/accelerator_fleet.hpp"
+#include "scheduler/tenants/tenants_spec.hpp"
 #include "tests/scenarios/checked_run.hpp"
 
 namespace orrery {

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "fleet/spec.hpp"
+#include "fleet/spec/spec.hpp"
 #include "tests/scenarios/checked_run.hpp"
 
 namespace orrery {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "control/invariants.hpp"
-#include "control/snapshot.hpp"
-#include "scheduler/gang_power.hpp"
-#include "scheduler/queue_order.hpp"
+#include "control/state/invariants.hpp"
+#include "control/state/snapshot.hpp"
+#include "scheduler/power/gang_power.hpp"
+#include "scheduler/tenants/queue_order.hpp"
 
 namespace orrery {
 namespace {

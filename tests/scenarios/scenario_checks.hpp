@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "tests/scenarios/scenario_text.hpp"
 
 namespace orrery {

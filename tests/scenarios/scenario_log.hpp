@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 #include "tests/scenarios/scenario_parts.hpp"
 
 namespace orrery {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "control/spec_submission.hpp"
-#include "fleet/builder.hpp"
-#include "fleet/named_places.hpp"
+#include "fleet/spec/builder.hpp"
+#include "fleet/spec/named_places.hpp"
 #include "perf/facts.hpp"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 
 namespace orrery {
 namespace {

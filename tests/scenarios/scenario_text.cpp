@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

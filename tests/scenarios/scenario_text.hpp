@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 #include "tests/scenarios/scenario_spec.hpp"
 
 namespace orrery {

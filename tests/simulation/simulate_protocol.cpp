@@ -1,19 +1,19 @@
 // simulate_protocol --seeds A..B | --seed N [--trace] [--once]
 //
-// Runs seeds of the protocol under faults (twin/protocol_run.hpp), each twice: both runs must have
-// the same history. With --once the second run is left to another process, which gets the same
-// seeds and must print the same digest of all histories. Prints a line for each seed that fails,
-// with the command that repeats it, then a summary. The exit status is 1 if any seed failed.
+// Runs seeds of the protocol under faults (twin/protocol/protocol_run.hpp), each twice: both runs
+// must have the same history. With --once the second run is left to another process, which gets the
+// same seeds and must print the same digest of all histories. Prints a line for each seed that
+// fails, with the command that repeats it, then a summary. The exit status is 1 if any seed failed.
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cstdio>
 #include <span>
 
-#include "base/checksum.hpp"
+#include "base/format/checksum.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
-#include "twin/protocol_run.hpp"
+#include "twin/protocol/protocol_run.hpp"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.hpp"
-#include "control/codec.hpp"
+#include "control/codec/codec.hpp"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 // Core's owner appends each decision; two runs are the same exactly when their history hashes are.
 // The bytes go to the sink, if there is one, before append() returns; they are durable once the
 // sink confirms it. Each record holds its time and, for an input, the request id, then its fields
-// (control/codec.hpp); control/log/journal_frame.hpp has the layout. One thread.
+// (control/codec/codec.hpp); control/log/journal_frame.hpp has the layout. One thread.
 // Cost: that of encoding and a checksum, tens of nanoseconds for most records.
 #pragma once
 

@@ -6,17 +6,17 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "base/checksum.hpp"
-#include "base/little_endian.hpp"
-#include "base/xxh3.hpp"
-#include "control/decoder.hpp"
+#include "base/format/checksum.hpp"
+#include "base/format/little_endian.hpp"
+#include "base/format/xxh3.hpp"
+#include "control/codec/decoder.hpp"
 
 namespace orrery {
 namespace {
 
 // The magic begins with a byte that begins no text, and has line ends that a text transfer changes.
 constexpr std::string_view kMagic{"\x89ORJL\r\n\x1a", 8};
-/// Checksums are XXH3. Journals of format 1 have checksums of base/checksum.hpp; this
+/// Checksums are XXH3. Journals of format 1 have checksums of base/format/checksum.hpp; this
 /// program reads them and does not write them.
 constexpr std::uint8_t kFormat = 2;
 constexpr std::uint8_t kFormatOfOwnChecksums = 1;

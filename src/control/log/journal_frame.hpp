@@ -5,10 +5,11 @@
 //   frame    type (varint), version (1), length of the payload (4), check of these (4), payload,
 //            checksum (8) of all of it, chained over the checksum of the frame before
 //
-// Checksums are XXH3 (base/xxh3.hpp); a journal of format 1 has those of base/checksum.hpp.
-// The chain begins with the head's `before` and uses nothing else of the head, so that the same
-// records have the same history hash, whichever program wrote them. The check of a frame's first
-// fields distinguishes a damaged length from a frame that the end of the file cuts off.
+// Checksums are XXH3 (base/format/xxh3.hpp); a journal of format 1 has those of
+// base/format/checksum.hpp. The chain begins with the head's `before` and uses nothing else of the
+// head, so that the same records have the same history hash, whichever program wrote them. The
+// check of a frame's first fields distinguishes a damaged length from a frame that the end of the
+// file cuts off.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "control/encoder.hpp"
+#include "control/codec/encoder.hpp"
 
 namespace orrery {
 

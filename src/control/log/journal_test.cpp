@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "control/any_record_test.hpp"
-#include "control/codec.hpp"
+#include "control/codec/any_record_test.hpp"
+#include "control/codec/codec.hpp"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <type_traits>
 
-#include "control/encoder.hpp"
+#include "control/codec/encoder.hpp"
 #include "control/input.hpp"
 
 namespace orrery {

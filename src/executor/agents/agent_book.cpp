@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 
 namespace orrery {
 namespace {

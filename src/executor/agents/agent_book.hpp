@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 #include "executor/stragglers.hpp"
 #include "fleet/fleet_map.hpp"
 #include "node/agent_wire.hpp"

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/real_env.hpp"
+#include "base/system/real_env.hpp"
 
 namespace orrery {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 

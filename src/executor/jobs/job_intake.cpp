@@ -6,12 +6,12 @@
 #include <charconv>
 #include <optional>
 
-#include "base/document.hpp"
-#include "base/nearest_name.hpp"
+#include "base/format/document.hpp"
+#include "base/text/nearest_name.hpp"
 #include "control/spec_submission.hpp"
 #include "scheduler/admission.hpp"
-#include "scheduler/pristine_fleet.hpp"
-#include "scheduler/resolve.hpp"
+#include "scheduler/place/pristine_fleet.hpp"
+#include "scheduler/request/resolve.hpp"
 
 namespace orrery {
 namespace {

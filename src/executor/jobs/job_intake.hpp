@@ -13,7 +13,7 @@
 
 #include "control/control_facts.hpp"
 #include "control/input.hpp"
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 

@@ -8,9 +8,9 @@
 
 #include "agent/launch_plan.hpp"
 #include "executor/jobs/plan_text.hpp"
-#include "node/step_secret.hpp"
-#include "workload/output_pattern.hpp"
-#include "workload/sbatch_values.hpp"
+#include "node/steps/step_secret.hpp"
+#include "workload/slurm/output_pattern.hpp"
+#include "workload/slurm/sbatch_values.hpp"
 
 namespace orrery {
 namespace {

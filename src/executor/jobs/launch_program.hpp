@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 #include "node/agent_wire.hpp"
 
 namespace orrery {
@@ -56,7 +56,8 @@ class LaunchProgram {
 /// Makes the programs of launches, each once for all nodes that are launched one after the other.
 class LaunchPrograms {
  public:
-  /// `step_key`: key for the secrets of attempts that run Slurm scripts (node/step_secret.hpp).
+  /// `step_key`: key for the secrets of attempts that run Slurm scripts
+  /// (node/steps/step_secret.hpp).
   explicit LaunchPrograms(std::string step_key = {}) : step_key_(std::move(step_key)) {}
 
   /// Returns the part of a node in the present epoch of a job; none and preconditions: as for

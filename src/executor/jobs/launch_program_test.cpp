@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "base/document.hpp"
+#include "base/format/document.hpp"
 #include "control/scripted_cluster_test.hpp"
 
 namespace orrery {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "planner/layout_text.hpp"
+#include "planner/launch/layout_text.hpp"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "base/document.hpp"
-#include "node/keeper_launch.hpp"
+#include "base/format/document.hpp"
+#include "node/keeper/keeper_launch.hpp"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 
 namespace orrery {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "base/env.hpp"
 #include "base/log.hpp"
-#include "control/state.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 

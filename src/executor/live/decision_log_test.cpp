@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/real_env.hpp"
+#include "base/system/real_env.hpp"
 #include "control/scripted_cluster_test.hpp"
 
 namespace orrery {

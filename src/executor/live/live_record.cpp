@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "base/document.hpp"
-#include "base/yaml_writer.hpp"
+#include "base/format/document.hpp"
+#include "base/format/yaml_writer.hpp"
 #include "store/history.hpp"
 
 namespace orrery {

@@ -16,7 +16,7 @@
 #include <memory>
 #include <string>
 
-#include "control/core.hpp"
+#include "control/core/core.hpp"
 #include "control/log/journal.hpp"
 #include "executor/live/live_setup.hpp"
 #include "store/file_sink.hpp"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 #include "fleet/rack_cooling.hpp"
 
 namespace orrery {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fleet/import/imported_cluster.hpp"
-#include "fleet/spec.hpp"
+#include "fleet/spec/spec.hpp"
 #include "hardware/catalog.hpp"
 
 namespace orrery {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/document.hpp"
-#include "base/gzip.hpp"
-#include "base/utf8.hpp"
+#include "base/format/document.hpp"
+#include "base/format/gzip.hpp"
+#include "base/text/utf8.hpp"
 #include "fleet/import/imported_spec.hpp"
 #include "fleet/import/imported_types.hpp"
 #include "workload/kubernetes_list.hpp"

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "fleet/spec.hpp"
+#include "fleet/spec/spec.hpp"
 #include "hardware/catalog.hpp"
 
 namespace orrery {

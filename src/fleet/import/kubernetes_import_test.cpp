@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "fleet/builder.hpp"
 #include "fleet/fleet_test.hpp"
+#include "fleet/spec/builder.hpp"
 
 namespace orrery {
 namespace {

@@ -9,8 +9,8 @@
 #include <system_error>
 #include <unordered_map>
 
-#include "base/nearest_name.hpp"
-#include "base/utf8.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 #include "fleet/import/host_list.hpp"
 #include "fleet/import/imported_types.hpp"
 #include "fleet/import/slurm_conf.hpp"

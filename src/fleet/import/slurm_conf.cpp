@@ -8,9 +8,9 @@
 #include <optional>
 #include <system_error>
 
-#include "base/document.hpp"
-#include "base/nearest_name.hpp"
-#include "base/utf8.hpp"
+#include "base/format/document.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

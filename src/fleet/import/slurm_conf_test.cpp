@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/import/slurm_test.hpp"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "fleet/spec.hpp"
+#include "fleet/spec/spec.hpp"
 #include "hardware/catalog.hpp"
 
 namespace orrery {

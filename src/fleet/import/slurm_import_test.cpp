@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/fleet_test.hpp"
 #include "fleet/import/host_list.hpp"
 #include "fleet/import/slurm_test.hpp"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/nearest_name.hpp"
-#include "base/utf8.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 #include "fleet/import/host_list.hpp"
 
 namespace orrery {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/quantity_text.hpp"
-#include "base/text_table.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/text_table.hpp"
 #include "fleet/svg/svg_canvas.hpp"
 #include "fleet/svg/svg_site.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "fleet/summary.hpp"
+#include "fleet/spec/summary.hpp"
 #include "fleet/topology.hpp"
 
 namespace orrery {

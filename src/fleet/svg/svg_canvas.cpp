@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "base/terminal_text.hpp"
-#include "base/utf8.hpp"
+#include "base/text/terminal_text.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "base/field_writer.hpp"
-#include "base/quantity_text.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/quantity_text.hpp"
 
 namespace orrery {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/quantity_text.hpp"
+#include "base/text/quantity_text.hpp"
 #include "fleet/svg/svg_torus.hpp"
 
 namespace orrery {

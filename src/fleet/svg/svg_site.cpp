@@ -7,8 +7,8 @@
 #include <map>
 #include <vector>
 
-#include "base/field_writer.hpp"
-#include "base/quantity_text.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/quantity_text.hpp"
 #include "fleet/svg/svg_fabric.hpp"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "fleet/spec.hpp"
+#include "fleet/spec/spec.hpp"
 #include "fleet/svg/svg_canvas.hpp"
 
 namespace orrery {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <string>
 
-#include "base/field_writer.hpp"
-#include "base/math.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/numbers/math.hpp"
 
 namespace orrery {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "perf/repository_facts_test.hpp"
 
 namespace orrery {

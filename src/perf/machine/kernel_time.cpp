@@ -1,5 +1,5 @@
 #include "perf/machine/kernel_time.hpp"
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "perf/serving/serving_test.hpp"
 
 namespace orrery {

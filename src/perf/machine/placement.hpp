@@ -6,7 +6,7 @@
 // cheap as on the canonical machine (TrainingModel::reprice). A value.
 #pragma once
 
-#include "fleet/fabric.hpp"
+#include "fleet/network/fabric.hpp"
 #include "fleet/rank_map.hpp"
 #include "fleet/view.hpp"
 #include "perf/machine/collective.hpp"

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "base/rng.hpp"
-#include "fleet/builder.hpp"
+#include "base/numbers/rng.hpp"
 #include "fleet/fleet.hpp"
-#include "fleet/generate.hpp"
+#include "fleet/spec/builder.hpp"
+#include "fleet/spec/generate.hpp"
 #include "perf/repository_facts_test.hpp"
 #include "perf/training/training_step.hpp"
 #include "workload/builtin_models.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 namespace {

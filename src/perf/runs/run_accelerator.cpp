@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/nearest_name.hpp"
-#include "base/utf8.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 #include "perf/runs/run_words.hpp"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "base/nearest_name.hpp"
+#include "base/text/nearest_name.hpp"
 #include "perf/runs/run_words.hpp"
 
 namespace orrery {

@@ -4,12 +4,12 @@
 
 #include <utility>
 
-#include "base/nearest_name.hpp"
-#include "base/utf8.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 #include "perf/runs/run_accelerator.hpp"
 #include "perf/runs/run_model.hpp"
 #include "perf/runs/run_plan.hpp"
-#include "workload/config_keys.hpp"
+#include "workload/models/config_keys.hpp"
 
 namespace orrery {
 namespace {

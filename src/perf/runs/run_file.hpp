@@ -15,14 +15,14 @@
 #include <variant>
 #include <vector>
 
-#include "base/document.hpp"
 #include "base/error.hpp"
+#include "base/format/document.hpp"
 #include "base/quantity.hpp"
 #include "hardware/catalog.hpp"
 #include "perf/runs/run_cluster.hpp"
 #include "perf/runs/run_text.hpp"
 #include "perf/training/training_job.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 #include "workload/parallel_plan.hpp"
 
 namespace orrery {

@@ -6,13 +6,13 @@
 #include <array>
 #include <utility>
 
-#include "base/nearest_name.hpp"
-#include "base/utf8.hpp"
+#include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 #include "perf/runs/run_words.hpp"
-#include "workload/config_keys.hpp"
-#include "workload/model_config.hpp"
-#include "workload/model_rules.hpp"
-#include "workload/transformer_config.hpp"
+#include "workload/models/config_keys.hpp"
+#include "workload/models/model_config.hpp"
+#include "workload/models/model_rules.hpp"
+#include "workload/models/transformer_config.hpp"
 
 namespace orrery {
 namespace {

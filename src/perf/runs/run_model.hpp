@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/document.hpp"
 #include "base/error.hpp"
-#include "workload/model_catalog.hpp"
+#include "base/format/document.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/field_reader.hpp"
-#include "base/utf8.hpp"
+#include "base/format/field_reader.hpp"
+#include "base/text/utf8.hpp"
 #include "perf/runs/run_words.hpp"
 
 namespace orrery {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/document.hpp"
 #include "base/error.hpp"
+#include "base/format/document.hpp"
 #include "hardware/accelerator.hpp"
 #include "perf/runs/run_file.hpp"
 

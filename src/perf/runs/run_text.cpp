@@ -8,7 +8,7 @@
 #include <cmath>
 #include <utility>
 
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 #include "perf/runs/run_words.hpp"
 
 namespace orrery {

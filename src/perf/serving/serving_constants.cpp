@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 
 namespace orrery {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 #include "perf/serving/serving_engine.hpp"
 
 namespace orrery {

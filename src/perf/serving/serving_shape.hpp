@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "workload/model.hpp"
+#include "workload/models/model.hpp"
 
 namespace orrery {
 

@@ -6,7 +6,7 @@
 
 #include "perf/runs/run_file_test.hpp"
 #include "perf/serving/serving_test.hpp"
-#include "workload/model_catalog.hpp"
+#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 namespace {

@@ -1,5 +1,5 @@
 #include "perf/serving/serving_step.hpp"
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "perf/training/training_job.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 
 namespace orrery {
 namespace {

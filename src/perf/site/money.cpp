@@ -4,8 +4,8 @@
 
 #include <string_view>
 
-#include "base/field_writer.hpp"
-#include "base/quantity_text.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/quantity_text.hpp"
 #include "perf/range_check.hpp"
 #include "perf/site/purchase_price.hpp"
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/math.hpp"
-#include "base/quantity_text.hpp"
+#include "base/numbers/math.hpp"
+#include "base/text/quantity_text.hpp"
 #include "perf/range_check.hpp"
 
 namespace orrery {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "perf/repository_facts_test.hpp"
 
 namespace orrery {

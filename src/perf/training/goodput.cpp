@@ -6,8 +6,8 @@
 #include <cmath>
 #include <vector>
 
-#include "base/math.hpp"
-#include "base/quantity_text.hpp"
+#include "base/numbers/math.hpp"
+#include "base/text/quantity_text.hpp"
 #include "perf/range_check.hpp"
 
 namespace orrery {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "hardware/catalog.hpp"
 #include "perf/calibration.hpp"

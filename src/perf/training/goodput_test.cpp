@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "perf/repository_facts_test.hpp"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/assert.hpp"
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 #include "perf/training/training_step.hpp"
 
 namespace orrery {

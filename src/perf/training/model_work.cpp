@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 
 namespace orrery {
 namespace {

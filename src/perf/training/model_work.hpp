@@ -9,7 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/quantity.hpp"
-#include "workload/model.hpp"
+#include "workload/models/model.hpp"
 
 namespace orrery {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/field_writer.hpp"
-#include "base/math.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/numbers/math.hpp"
 #include "perf/software_release.hpp"
 
 namespace orrery {

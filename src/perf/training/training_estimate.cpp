@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <variant>
 
-#include "base/field_writer.hpp"
-#include "base/math.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/numbers/math.hpp"
 
 namespace orrery {
 namespace {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/quantity.hpp"
 #include "hardware/number_format.hpp"
-#include "workload/model.hpp"
+#include "workload/models/model.hpp"
 
 namespace orrery {
 

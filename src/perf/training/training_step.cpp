@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 #include "perf/machine/collective.hpp"
 #include "perf/machine/kernel.hpp"
 #include "perf/straggler.hpp"

@@ -11,8 +11,8 @@
 #include <system_error>
 
 #include "base/assert.hpp"
-#include "base/field_writer.hpp"
-#include "base/real_storage.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/system/real_storage.hpp"
 
 namespace orrery {
 namespace {

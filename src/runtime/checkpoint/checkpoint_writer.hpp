@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/checkpoint/shard_file.hpp"
+#include "runtime/shards/shard_file.hpp"
 
 namespace orrery {
 

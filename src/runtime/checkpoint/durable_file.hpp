@@ -15,7 +15,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
-#include "base/file_descriptor.hpp"
+#include "base/system/file_descriptor.hpp"
 
 struct io_uring;
 

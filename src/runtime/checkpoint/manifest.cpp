@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/checksum.hpp"
-#include "base/field_writer.hpp"
-#include "base/utf8.hpp"
+#include "base/format/checksum.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/utf8.hpp"
 
 namespace orrery {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/checkpoint/shard_file.hpp"
+#include "runtime/shards/shard_file.hpp"
 
 namespace orrery {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "base/document.hpp"
-#include "base/rng.hpp"
+#include "base/format/document.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/checkpoint/checkpoint_reader.hpp"
 
 namespace orrery {

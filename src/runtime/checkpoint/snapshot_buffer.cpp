@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "base/streaming_copy.hpp"
+#include "base/numbers/streaming_copy.hpp"
 
 namespace orrery {
 namespace {

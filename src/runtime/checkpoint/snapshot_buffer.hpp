@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/checkpoint/shard_header.hpp"
+#include "runtime/shards/shard_header.hpp"
 
 namespace orrery {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/assert.hpp"
-#include "base/streaming_copy.hpp"
+#include "base/numbers/streaming_copy.hpp"
 
 namespace orrery {
 namespace {

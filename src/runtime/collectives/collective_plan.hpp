@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/collectives/peer_exchange.hpp"
 #include "runtime/collectives/reduction_tree.hpp"
+#include "runtime/exchange/peer_exchange.hpp"
 
 namespace orrery {
 

@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "runtime/collectives/shm_exchange.hpp"
 #include "runtime/elastic/group_of_threads_test.hpp"
+#include "runtime/exchange/shm_exchange.hpp"
 
 namespace orrery {
 namespace {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/elastic/group_of_threads_test.hpp"
 
 namespace orrery {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/dynamic_library.hpp"
+#include "base/system/dynamic_library.hpp"
 
 namespace orrery {
 

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/port_block_test.hpp"
-#include "base/real_clock.hpp"
+#include "base/system/port_block_test.hpp"
+#include "base/system/real_clock.hpp"
 #include "runtime/elastic/member_group.hpp"
 
 namespace orrery {

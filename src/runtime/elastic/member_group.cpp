@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/checksum.hpp"
+#include "base/format/checksum.hpp"
 
 namespace orrery {
 namespace {

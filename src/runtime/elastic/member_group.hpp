@@ -23,9 +23,9 @@
 
 #include "base/env.hpp"
 #include "runtime/collectives/communicator.hpp"
-#include "runtime/collectives/shm_exchange.hpp"
-#include "runtime/collectives/tcp_exchange.hpp"
 #include "runtime/elastic/roster.hpp"
+#include "runtime/exchange/shm_exchange.hpp"
+#include "runtime/exchange/tcp_exchange.hpp"
 
 namespace orrery {
 

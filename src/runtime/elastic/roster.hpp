@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/collectives/peer_mesh.hpp"
-#include "runtime/collectives/shared_segment.hpp"
+#include "runtime/exchange/peer_mesh.hpp"
+#include "runtime/exchange/shared_segment.hpp"
 
 namespace orrery {
 

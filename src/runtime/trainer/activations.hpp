@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/trainer/attention.hpp"
+#include "runtime/kernels/attention.hpp"
 #include "runtime/trainer/parameter_layout.hpp"
 
 namespace orrery {

@@ -4,9 +4,9 @@
 #include <numbers>
 
 #include "base/assert.hpp"
-#include "base/math.hpp"
-#include "runtime/trainer/kernels.hpp"
-#include "runtime/trainer/rotation.hpp"
+#include "base/numbers/math.hpp"
+#include "runtime/kernels/kernels.hpp"
+#include "runtime/kernels/rotation.hpp"
 
 namespace orrery {
 

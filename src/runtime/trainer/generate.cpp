@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/assert.hpp"
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 
 namespace orrery {
 

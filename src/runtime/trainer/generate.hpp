@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/trainer/transformer.hpp"
 
 namespace orrery {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/assert.hpp"
-#include "runtime/trainer/kernels.hpp"
+#include "runtime/kernels/kernels.hpp"
 
 namespace orrery {
 

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/distribution.hpp"
-#include "base/rng.hpp"
+#include "base/numbers/distribution.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/elastic/group_of_threads_test.hpp"
+#include "runtime/ranks/replica_peers.hpp"
 #include "runtime/trainer/transformer.hpp"
-#include "runtime/training/replica_peers.hpp"
 #include "runtime/training/whole_model_test.hpp"
 
 namespace orrery {

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/assert.hpp"
-#include "base/math.hpp"
+#include "base/numbers/math.hpp"
 
 namespace orrery {
 namespace {

@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/trainer/gemm.hpp"
-#include "runtime/trainer/kernels.hpp"
+#include "runtime/kernels/gemm.hpp"
+#include "runtime/kernels/kernels.hpp"
 #include "runtime/trainer/parameter_layout.hpp"
 
 namespace orrery {

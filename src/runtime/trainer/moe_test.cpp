@@ -7,8 +7,8 @@
 #include <functional>
 #include <numeric>
 
-#include "base/distribution.hpp"
-#include "base/rng.hpp"
+#include "base/numbers/distribution.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/trainer/transformer.hpp"
 
 namespace orrery {

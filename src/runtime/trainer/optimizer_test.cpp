@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/trainer/adamw.hpp"
 #include "runtime/trainer/generate.hpp"
 #include "runtime/trainer/gradient_norm.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "runtime/trainer/gemm.hpp"
-#include "runtime/trainer/kernels.hpp"
+#include "runtime/kernels/gemm.hpp"
+#include "runtime/kernels/kernels.hpp"
 
 namespace orrery {
 namespace {

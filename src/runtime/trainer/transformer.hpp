@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
+#include "runtime/kernels/aligned_floats.hpp"
 #include "runtime/trainer/activations.hpp"
-#include "runtime/trainer/aligned_floats.hpp"
 #include "runtime/trainer/moe.hpp"
 
 namespace orrery {

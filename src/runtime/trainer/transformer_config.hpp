@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/field_reader.hpp"
 
 namespace orrery {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/distribution.hpp"
-#include "base/rng.hpp"
-#include "runtime/trainer/gemm.hpp"
+#include "base/numbers/distribution.hpp"
+#include "base/numbers/rng.hpp"
+#include "runtime/kernels/gemm.hpp"
 
 namespace orrery {
 namespace {

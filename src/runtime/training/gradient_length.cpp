@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "runtime/kernels/kernels.hpp"
 #include "runtime/trainer/gradient_norm.hpp"
-#include "runtime/trainer/kernels.hpp"
 
 namespace orrery {
 namespace {

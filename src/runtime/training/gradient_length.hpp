@@ -5,7 +5,7 @@
 // model they are those of gradient_norm().
 #pragma once
 
-#include "runtime/training/rank_grid.hpp"
+#include "runtime/ranks/rank_grid.hpp"
 #include "runtime/training/whole_model.hpp"
 
 namespace orrery {

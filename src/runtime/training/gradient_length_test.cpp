@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/elastic/group_of_threads_test.hpp"
-#include "runtime/trainer/aligned_floats.hpp"
+#include "runtime/kernels/aligned_floats.hpp"
 #include "runtime/trainer/gradient_norm.hpp"
 #include "runtime/training/whole_model_test.hpp"
 

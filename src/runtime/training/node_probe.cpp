@@ -13,12 +13,12 @@
 #include <span>
 #include <thread>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/checkpoint/durable_file.hpp"
 #include "runtime/checkpoint/prefaulted_memory.hpp"
 #include "runtime/elastic/member_group.hpp"
+#include "runtime/kernels/attention.hpp"
 #include "runtime/trainer/adamw.hpp"
-#include "runtime/trainer/attention.hpp"
 #include "runtime/trainer/gradient_norm.hpp"
 #include "runtime/trainer/transformer.hpp"
 

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "base/assert.hpp"
-#include "base/checksum.hpp"
+#include "base/format/checksum.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
-#include "runtime/trainer/gemm.hpp"
-#include "runtime/trainer/kernels.hpp"
+#include "runtime/kernels/gemm.hpp"
+#include "runtime/kernels/kernels.hpp"
 
 namespace orrery {
 namespace {

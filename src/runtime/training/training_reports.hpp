@@ -12,7 +12,7 @@
 #include <string>
 
 #include "base/env.hpp"
-#include "base/file_descriptor.hpp"
+#include "base/system/file_descriptor.hpp"
 #include "runtime/training/training_spec.hpp"
 
 namespace orrery {

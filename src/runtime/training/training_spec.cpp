@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "base/utf8.hpp"
-#include "runtime/trainer/gemm.hpp"
-#include "runtime/trainer/tokenizer.hpp"
-#include "runtime/training/planned_layout.hpp"
+#include "base/text/utf8.hpp"
+#include "runtime/kernels/gemm.hpp"
+#include "runtime/ranks/planned_layout.hpp"
+#include "runtime/text/tokenizer.hpp"
 
 namespace orrery {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/document.hpp"
-#include "base/field_reader.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_reader.hpp"
 #include "runtime/trainer/model_part.hpp"
 #include "runtime/trainer/transformer_config.hpp"
 #include "workload/parallel_plan.hpp"

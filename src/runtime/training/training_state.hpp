@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "runtime/checkpoint/checkpoint_reader.hpp"
-#include "runtime/checkpoint/tensor_piece.hpp"
+#include "runtime/kernels/aligned_floats.hpp"
+#include "runtime/shards/tensor_piece.hpp"
 #include "runtime/trainer/adamw.hpp"
-#include "runtime/trainer/aligned_floats.hpp"
 #include "runtime/training/whole_model.hpp"
 
 namespace orrery {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "runtime/checkpoint/checkpoint_writer.hpp"
 #include "runtime/checkpoint/saved_state_test.hpp"
 #include "runtime/elastic/group_of_threads_test.hpp"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/utf8.hpp"
+#include "base/text/utf8.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
 
 namespace orrery {

@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "runtime/trainer/text_stream.hpp"
-#include "runtime/trainer/token_cache.hpp"
+#include "runtime/text/text_stream.hpp"
+#include "runtime/text/token_cache.hpp"
 #include "runtime/training/training_spec.hpp"
 
 namespace orrery {

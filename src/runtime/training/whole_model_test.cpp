@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "runtime/elastic/group_of_threads_test.hpp"
-#include "runtime/trainer/aligned_floats.hpp"
+#include "runtime/kernels/aligned_floats.hpp"
 #include "runtime/training/gradient_length.hpp"
 #include "runtime/training/whole_model_test.hpp"
 

@@ -1,7 +1,7 @@
 // runtime/training/whole_model_test.hpp - shared by the tests of parts of a model.
 #pragma once
 
-#include "runtime/trainer/aligned_floats.hpp"
+#include "runtime/kernels/aligned_floats.hpp"
 #include "runtime/training/whole_model.hpp"
 
 namespace orrery {

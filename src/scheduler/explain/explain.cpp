@@ -5,15 +5,15 @@
 #include <algorithm>
 
 #include "base/assert.hpp"
-#include "base/quantity_text.hpp"
+#include "base/text/quantity_text.hpp"
 #include "scheduler/admission.hpp"
 #include "scheduler/explain/explain_trial.hpp"
-#include "scheduler/gang_power.hpp"
-#include "scheduler/preemption.hpp"
-#include "scheduler/queue_order.hpp"
-#include "scheduler/run_time.hpp"
-#include "scheduler/slack.hpp"
-#include "scheduler/time_shift.hpp"
+#include "scheduler/pass/preemption.hpp"
+#include "scheduler/power/gang_power.hpp"
+#include "scheduler/price/run_time.hpp"
+#include "scheduler/price/time_shift.hpp"
+#include "scheduler/tenants/queue_order.hpp"
+#include "scheduler/tenants/slack.hpp"
 
 namespace orrery {
 namespace {

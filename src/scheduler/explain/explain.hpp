@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/forecast/start_forecast.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/start_forecast.hpp"
 
 namespace orrery {
 

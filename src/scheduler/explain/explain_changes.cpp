@@ -8,10 +8,10 @@
 #include <tuple>
 
 #include "scheduler/explain/explain_trial.hpp"
-#include "scheduler/gang_power.hpp"
-#include "scheduler/gang_pricing.hpp"
-#include "scheduler/queue_order.hpp"
-#include "scheduler/run_time.hpp"
+#include "scheduler/power/gang_power.hpp"
+#include "scheduler/price/gang_pricing.hpp"
+#include "scheduler/price/run_time.hpp"
+#include "scheduler/tenants/queue_order.hpp"
 
 namespace orrery {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "base/rng.hpp"
-#include "scheduler/cluster_test.hpp"
+#include "base/numbers/rng.hpp"
 #include "scheduler/explain/explain_trial.hpp"
+#include "scheduler/place/cluster_test.hpp"
 
 namespace orrery {
 namespace {

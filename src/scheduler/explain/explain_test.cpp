@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "base/rng.hpp"
-#include "scheduler/cluster_test.hpp"
+#include "base/numbers/rng.hpp"
+#include "scheduler/place/cluster_test.hpp"
 
 namespace orrery {
 namespace {

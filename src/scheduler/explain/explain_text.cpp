@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/field_writer.hpp"
+#include "base/format/field_writer.hpp"
 #include "scheduler/explain/explain.hpp"
 
 namespace orrery {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "scheduler/queue_order.hpp"
+#include "scheduler/tenants/queue_order.hpp"
 
 namespace orrery {
 namespace {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "scheduler/explain/explain.hpp"
-#include "scheduler/job_placer.hpp"
+#include "scheduler/place/job_placer.hpp"
 
 namespace orrery {
 

@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file_descriptor.hpp"
-#include "base/real_storage.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "base/system/real_storage.hpp"
 
 namespace orrery {
 

@@ -9,8 +9,8 @@
 #include <charconv>
 #include <system_error>
 
-#include "base/real_storage.hpp"
-#include "base/xxh3.hpp"
+#include "base/format/xxh3.hpp"
+#include "base/system/real_storage.hpp"
 #include "store/store.hpp"
 
 namespace orrery {

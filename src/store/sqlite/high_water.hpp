@@ -18,7 +18,7 @@
 #include <string>
 
 #include "base/env.hpp"
-#include "base/file_descriptor.hpp"
+#include "base/system/file_descriptor.hpp"
 
 namespace orrery {
 

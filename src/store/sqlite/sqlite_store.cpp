@@ -10,7 +10,7 @@
 #include <optional>
 #include <system_error>
 
-#include "base/real_storage.hpp"
+#include "base/system/real_storage.hpp"
 
 namespace orrery {
 namespace {

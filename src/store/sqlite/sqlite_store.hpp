@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/file_descriptor.hpp"
+#include "base/system/file_descriptor.hpp"
 #include "store/sqlite/sqlite_database.hpp"
 #include "store/sqlite/store_reach.hpp"
 #include "store/store.hpp"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/rng.hpp"
+#include "base/numbers/rng.hpp"
 #include "store/backend_test.hpp"
 #include "store/sqlite/sqlite_database.hpp"
 #include "store/sqlite/wal_scan.hpp"

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "base/real_storage.hpp"
+#include "base/system/real_storage.hpp"
 #include "store/store.hpp"
 
 namespace orrery {

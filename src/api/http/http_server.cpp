@@ -1,0 +1,283 @@
+#include "api/http/http_server.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+
+#include <mutex>
+#include <set>
+
+#include "api/http/http_exchange.hpp"
+#include "api/http/http_routes.hpp"
+#include "api/http/metrics.hpp"
+#include "base/system/socket_address.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::size_t kBodyMax = std::size_t{4} << 20;
+constexpr unsigned int kConnectionsMax = 16'384;
+constexpr unsigned int kIdleSeconds = 60;
+constexpr std::size_t kConnectionBytes = 16 << 10;
+/// In the syntax of GnuTLS.
+constexpr const char* kProtocols = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+constexpr Duration kComment = Duration::seconds(15);
+
+using ExchangePtr = std::shared_ptr<HttpExchange>;
+
+class HttpCall final : public Call {
+ public:
+  HttpCall(const Env& env, ExchangePtr exchange, Caller caller)
+      : env_(env), exchange_(std::move(exchange)), caller_(std::move(caller)) {}
+
+  void send(const google::protobuf::Message& message) override {
+    exchange_->put(message_json(message));
+  }
+  void open() override { exchange_->open(); }
+  void when_taken(std::function<void()> ready) override {
+    exchange_->when_taken([env = env_, ready = std::move(ready)] { env.post(ready); });
+  }
+  void receive(Received received) override {
+    env_.post([received = std::move(received)] { received(nullptr); });
+  }
+  void when_gone(std::function<void()>) override {}
+  void finish(const CallStatus& status) override { exchange_->end(status); }
+  [[nodiscard]] bool wanted() const override { return exchange_->wanted(); }
+  [[nodiscard]] const Caller& caller() const override { return caller_; }
+
+ private:
+  Env env_;
+  ExchangePtr exchange_;
+  Caller caller_;
+};
+
+class MicroHttpServer final : public HttpServer {
+ public:
+  MicroHttpServer(const Env& env, Controller& controller, const HttpServerOptions& options)
+      : env_(env),
+        controller_(controller),
+        methods_(*options.methods),
+        tokens_(*options.tokens),
+        open_api_(open_api_json(methods_)) {}
+  ~MicroHttpServer() override;
+
+  [[nodiscard]] Status listen(const HttpServerOptions& options);
+  [[nodiscard]] const std::string& address() const override { return address_; }
+
+ private:
+  static MHD_Result on_request(void* server, MHD_Connection* connection, const char* path,
+                               const char* verb, const char*, const char* bytes, std::size_t* size,
+                               void** exchange);
+  static void on_end(void* server, MHD_Connection*, void** exchange, MHD_RequestTerminationCode);
+
+  void handle(const ExchangePtr& exchange, MHD_Connection* connection);
+  using Known = tl::expected<Caller, CallStatus>;
+  [[nodiscard]] bool handle_plain(const ExchangePtr& exchange, const Known& caller);
+  void begin(const ExchangePtr& exchange, const Known& caller);
+  /// Returns the user of the token; without one, a caller of kNobody.
+  [[nodiscard]] Known caller_of(MHD_Connection* connection) const;
+  void put_metrics(const ExchangePtr& exchange, const Known& caller);
+  void comment_soon();
+  void forget(const ExchangePtr& exchange) {
+    const std::scoped_lock lock(mutex_);
+    exchanges_.erase(exchange);
+  }
+
+  Env env_;
+  Controller& controller_;
+  const MethodTable& methods_;
+  const TokenBook& tokens_;
+  const std::string open_api_;
+  std::string address_;
+  MHD_Daemon* daemon_ = nullptr;
+  std::mutex mutex_;
+  std::set<ExchangePtr> exchanges_;  ///< guarded; that are not over
+  std::optional<TimerId> timer_;
+};
+
+MicroHttpServer::~MicroHttpServer() {
+  if (timer_) env_.timers.cancel(*timer_);
+  {
+    // The server must not be stopped while a connection waits.
+    const std::scoped_lock lock(mutex_);
+    for (const ExchangePtr& each : exchanges_) {
+      each->end({CallCode::kUnavailable, "the controller ends"});
+    }
+  }
+  if (daemon_ != nullptr) MHD_stop_daemon(daemon_);
+}
+
+Status MicroHttpServer::listen(const HttpServerOptions& options) {
+  const std::string& address = options.address;
+  const TlsIdentity& identity = options.tls->identity;
+  const Result<SocketAddress> parsed = SocketAddress::parse("tcp:" + address);
+  if (!parsed) return tl::unexpected(parsed.error());
+  daemon_ = MHD_start_daemon(
+      MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_TLS |
+          (parsed->family() == AF_INET6 ? MHD_USE_IPv6 : MHD_NO_FLAG),
+      0, nullptr, nullptr, &on_request, this, MHD_OPTION_SOCK_ADDR, parsed->get(),
+      MHD_OPTION_NOTIFY_COMPLETED, &on_end, this, MHD_OPTION_CONNECTION_LIMIT, kConnectionsMax,
+      MHD_OPTION_CONNECTION_TIMEOUT, kIdleSeconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      kConnectionBytes, MHD_OPTION_HTTPS_MEM_KEY, identity.key.c_str(), MHD_OPTION_HTTPS_MEM_CERT,
+      identity.certificate.c_str(), MHD_OPTION_HTTPS_PRIORITIES, kProtocols, MHD_OPTION_END);
+  if (daemon_ == nullptr) {
+    return environment_error(fmt::format("cannot listen at {}: is it in use?", address));
+  }
+  const MHD_DaemonInfo* info = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT);
+  address_ = address.substr(0, address.rfind(':') + 1) + std::to_string(info->port);
+  comment_soon();
+  return {};
+}
+
+/// A waiting connection is not polled, so only a write shows that its client has gone.
+void MicroHttpServer::comment_soon() {
+  timer_ = env_.timers.call_after(kComment, [this] {
+    {
+      const std::scoped_lock lock(mutex_);
+      for (const ExchangePtr& each : exchanges_) each->put_comment();
+    }
+    comment_soon();
+  });
+}
+
+MicroHttpServer::Known MicroHttpServer::caller_of(MHD_Connection* connection) const {
+  const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
+  constexpr std::string_view kBearer = "Bearer ";
+  if (value == nullptr || !std::string_view(value).starts_with(kBearer)) {
+    return tokens_.caller("");
+  }
+  return tokens_.caller(std::string_view(value).substr(kBearer.size()));
+}
+
+MHD_Result MicroHttpServer::on_request(void* server, MHD_Connection* connection, const char* path,
+                                       const char* verb, const char*, const char* bytes,
+                                       std::size_t* size, void** exchange) {
+  if (*exchange == nullptr) {
+    auto* made = new ExchangePtr(std::make_shared<HttpExchange>(connection));
+    *exchange = made;
+    (*made)->request.verb = verb;
+    (*made)->request.path = path;
+    return MHD_YES;
+  }
+  const ExchangePtr& its = *static_cast<ExchangePtr*>(*exchange);
+  if (*size > 0) {
+    its->too_large = its->too_large || its->request.body.size() + *size > kBodyMax;
+    if (!its->too_large) its->request.body.append(bytes, *size);
+    *size = 0;
+    return MHD_YES;
+  }
+  if (its->answered()) return MHD_YES;
+  if (its->ready()) return its->answer(its);
+  static_cast<MicroHttpServer*>(server)->handle(its, connection);
+  return MHD_YES;
+}
+
+void MicroHttpServer::on_end(void* server, MHD_Connection*, void** exchange,
+                             MHD_RequestTerminationCode) {
+  if (*exchange == nullptr) return;
+  const auto* its = static_cast<ExchangePtr*>(*exchange);
+  (*its)->close();
+  static_cast<MicroHttpServer*>(server)->forget(*its);
+  delete its;
+}
+
+/// Decides what can be decided on this thread, and posts the rest. The connection waits in any
+/// case, and is answered at its next turn.
+void MicroHttpServer::handle(const ExchangePtr& exchange, MHD_Connection* connection) {
+  const auto add_query = [](void* query, MHD_ValueKind, const char* key, const char* value) {
+    auto& values = *static_cast<std::map<std::string, std::string>*>(query);
+    values[key] = value == nullptr ? "" : value;
+    return MHD_YES;
+  };
+  MHD_get_connection_values(connection, MHD_GET_ARGUMENT_KIND, add_query, &exchange->request.query);
+  {
+    const std::scoped_lock lock(mutex_);
+    exchanges_.insert(exchange);
+  }
+  exchange->wait();
+  const Known caller = caller_of(connection);
+  if (exchange->too_large) {
+    return exchange->end(
+        {CallCode::kInvalidArgument, fmt::format("the body is larger than {} bytes", kBodyMax)});
+  }
+  if (handle_plain(exchange, caller)) return;
+  begin(exchange, caller);
+}
+
+bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& caller) {
+  const std::string& path = exchange->request.path;
+  if (exchange->request.verb != "GET") return false;
+  if (path == "/openapi.json") {
+    exchange->put_text("application/json", open_api_);
+    exchange->end({});
+    return true;
+  }
+  if (path == "/healthz") {
+    // The loop answers, because its state decides the answer.
+    env_.post([this, exchange] {
+      if (std::string why = controller_.halted(); !why.empty()) {
+        return exchange->end({CallCode::kUnavailable, std::move(why)});
+      }
+      const bool full = controller_.disk_room() == DiskRoom::kLow;
+      exchange->put_text(
+          "text/plain",
+          full ? "ok, but the log's disk is full: submissions are refused\n" : "ok\n");
+      exchange->end({});
+    });
+    return true;
+  }
+  if (path != "/metrics") return false;
+  put_metrics(exchange, caller);
+  return true;
+}
+
+/// Sends metrics of the whole cluster, with figures of every tenant.
+void MicroHttpServer::put_metrics(const ExchangePtr& exchange, const Known& caller) {
+  if (!caller) return exchange->end(caller.error());
+  if (!caller->tenant.empty()) {
+    return exchange->end(
+        {CallCode::kPermissionDenied,
+         fmt::format("\"{}\" may not read /metrics: it has the tenant \"{}\", and they are of all "
+                     "tenants",
+                     caller->name, caller->tenant)});
+  }
+  env_.post([this, exchange] {
+    exchange->put_text("text/plain; version=0.0.4", metrics_text(controller_));
+    exchange->end({});
+  });
+}
+
+/// Begins the call; the method decides whether the caller may (api/access/authorization.hpp).
+void MicroHttpServer::begin(const ExchangePtr& exchange, const Known& caller) {
+  if (!caller) return exchange->end(caller.error());
+  const HttpRequest& request = exchange->request;
+  const HttpRoute* route = find_route(request);
+  if (route == nullptr) {
+    return exchange->end(
+        {CallCode::kNotFound, fmt::format("there is nothing at {} {}; /openapi.json says what is",
+                                          request.verb, request.path)});
+  }
+  const Method& method = *methods_.find(route->method);
+  const Result<std::shared_ptr<google::protobuf::Message>> message =
+      message_of(*route, request, method);
+  if (!message) return exchange->end({CallCode::kInvalidArgument, message.error().text()});
+  env_.post([this, exchange, caller = *caller, route, &method, message = *message] {
+    if (!exchange->wanted()) return;
+    if (route->stream) exchange->stream_events();
+    method.handle(*message, std::make_shared<HttpCall>(env_, exchange, caller));
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const Env& env, Controller& controller,
+                                                      const HttpServerOptions& options) {
+  auto server = std::make_unique<MicroHttpServer>(env, controller, options);
+  if (Status listening = server->listen(options); !listening) {
+    return forward_error(listening);
+  }
+  return server;
+}
+
+}  // namespace orrery

@@ -1,0 +1,417 @@
+// control/codec/event_fields.hpp - the fields of events and inputs, in the order of their encoding.
+//
+// A new field goes to the end, and the version of each record type that holds it rises
+// (control/log/upcast.hpp). Internal to the codec and its tests: see control/codec/field_walk.hpp.
+#pragma once
+
+#include "control/core/plan_digest.hpp"
+#include "control/input.hpp"
+#include "control/state/job_fields.hpp"
+#include "control/state/ledger.hpp"
+
+namespace orrery {
+
+[[nodiscard]] constexpr PassKind last_of(PassKind) { return PassKind::kFull; }
+[[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kRefused; }
+[[nodiscard]] constexpr JobHold last_of(JobHold) { return JobHold::kOperator; }
+[[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
+  return PowerLimitSet::What::kSupply;
+}
+
+// --- Plans --------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<std::monostate> S>
+void code(Codec&, S&) {}
+
+template <class Codec, SameStruct<PlansFound> S>
+void code(Codec& codec, S& found) {
+  auto& [plans, step_seconds] = found;
+  codec(plans, step_seconds);
+}
+
+template <class Codec, class S>
+  requires SameStruct<S, PlanFound> || SameStruct<S, PlanReady>
+void code(Codec& codec, S& found) {
+  auto& [key, entry] = found;
+  if constexpr (std::is_const_v<S>) {
+    const PlanDigest digest = digest_of(entry.get());
+    codec(key, digest);
+  } else {
+    PlanDigest digest;
+    codec(key, digest);
+    entry = codec.plan(key, digest);
+  }
+}
+
+// --- Events -------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<Blame> S>
+void code(Codec& codec, S& blame) {
+  auto& [layer, node, evidence] = blame;
+  codec(layer, node, evidence);
+}
+
+template <class Codec, SameStruct<Progress> S>
+void code(Codec& codec, S& progress) {
+  auto& [done, lost, saving, undetected] = progress;
+  codec(done, lost, saving, undetected);
+}
+
+template <class Codec, SameStruct<RankExit> S>
+void code(Codec& codec, S& exit) {
+  auto& [rank, status] = exit;
+  codec(rank, status);
+}
+
+template <class Codec, SameStruct<JobSubmitted> S>
+void code(Codec& codec, S& event) {
+  auto& [job, submission, request_id, spec, submitter, run_as] = event;
+  codec(job, submission, request_id, spec, submitter, run_as, submission.after_any,
+        submission.after_notok, submission.hold);
+}
+
+template <class Codec, SameStruct<JobReleased> S>
+void code(Codec& codec, S& event) {
+  auto& [job] = event;
+  codec(job);
+}
+
+template <class Codec, SameStruct<JobStarted> S>
+void code(Codec& codec, S& event) {
+  auto& [job, attempt, gangs, terms, expected, checkpoint, delay, compile, microdollars] = event;
+  codec(job, attempt, gangs, terms, expected, checkpoint, delay, compile, microdollars);
+}
+
+template <class Codec, SameStruct<JobRunning> S>
+void code(Codec& codec, S& event) {
+  auto& [job, source] = event;
+  codec(job, source);
+}
+
+template <class Codec, SameStruct<JobResized> S>
+void code(Codec& codec, S& event) {
+  auto& [job, epoch, gangs, terms, in_favour_of, done] = event;
+  codec(job, epoch, gangs, terms, in_favour_of, done);
+}
+
+template <class Codec, SameStruct<ClockSet> S>
+void code(Codec& codec, S& event) {
+  auto& [job, gang, terms, done] = event;
+  codec(job, gang, terms, done);
+}
+
+template <class Codec, SameStruct<JobStopping> S>
+void code(Codec& codec, S& event) {
+  auto& [job, reason, in_favour_of, blame, progress, exit] = event;
+  codec(job, reason, in_favour_of, blame, progress, exit);
+}
+
+template <class Codec, SameStruct<DevicesFreed> S>
+void code(Codec& codec, S& event) {
+  auto& [job, attempt, nodes, epoch, progress] = event;
+  codec(job, attempt, nodes, epoch, progress);
+}
+
+template <class Codec, SameStruct<JobRequeued> S>
+void code(Codec& codec, S& event) {
+  auto& [job, progress, not_before] = event;
+  codec(job, progress, not_before);
+}
+
+template <class Codec, SameStruct<JobEnded> S>
+void code(Codec& codec, S& event) {
+  auto& [job, phase, progress, blame] = event;
+  codec(job, phase, progress, blame);
+}
+
+template <class Codec, SameStruct<NodeChanged> S>
+void code(Codec& codec, S& event) {
+  auto& [node, health, blame, window, why] = event;
+  codec(node, health, blame, window, why);
+}
+
+template <class Codec, SameStruct<NodeBooted> S>
+void code(Codec& codec, S& event) {
+  auto& [node, boot] = event;
+  codec(node, boot);
+}
+
+template <class Codec, SameStruct<SpareSet> S>
+void code(Codec& codec, S& event) {
+  auto& [node, spare] = event;
+  codec(node, spare);
+}
+
+template <class Codec, SameStruct<LinkState> S>
+void code(Codec& codec, S& link) {
+  auto& [health, load] = link;
+  codec(health, load);
+}
+
+template <class Codec, SameStruct<LinkChanged> S>
+void code(Codec& codec, S& event) {
+  auto& [link, state] = event;
+  codec(link, state);
+}
+
+template <class Codec, SameStruct<PowerLimitSet> S>
+void code(Codec& codec, S& event) {
+  auto& [domain, what, limit] = event;
+  codec(domain, what, limit);
+}
+
+template <class Codec, SameStruct<TenantsSet> S>
+void code(Codec& codec, S& event) {
+  auto& [yaml] = event;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<FleetSet> S>
+void code(Codec& codec, S& event) {
+  auto& [yaml] = event;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<PolicySet> S>
+void code(Codec& codec, S& event) {
+  auto& [yaml] = event;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SlotsReserved> S>
+void code(Codec& codec, S& event) {
+  auto& [slots] = event;
+  codec(slots);
+}
+
+template <class Codec, SameStruct<DecisionDropped> S>
+void code(Codec& codec, S& event) {
+  auto& [job, why] = event;
+  codec(job, why);
+}
+
+template <class Codec, SameStruct<MaintenanceSet> S>
+void code(Codec& codec, S& event) {
+  auto& [window, nodes, from, to, why] = event;
+  codec(window, nodes, from, to, why);
+}
+
+template <class Codec, SameStruct<LemonFound> S>
+void code(Codec& codec, S& event) {
+  auto& [node, faults] = event;
+  codec(node, faults);
+}
+
+template <class Codec, SameStruct<PassDone> S>
+void code(Codec& codec, S& event) {
+  auto& [kind] = event;
+  codec(kind);
+}
+
+template <class Codec, SameStruct<IdleCauseSet> S>
+void code(Codec& codec, S& event) {
+  auto& [type, cause] = event;
+  auto use = static_cast<DeviceUse>(cause);
+  codec(type, use);
+  if constexpr (!std::is_const_v<S>) cause = static_cast<std::uint8_t>(use);
+}
+
+template <class Codec, SameStruct<CancelAsked> S>
+void code(Codec& codec, S& event) {
+  auto& [job] = event;
+  codec(job);
+}
+
+template <class Codec, SameStruct<JobsArchived> S>
+void code(Codec& codec, S& event) {
+  auto& [jobs] = event;
+  codec(jobs);
+}
+
+template <class Codec, SameStruct<WorkSettled> S>
+void code(Codec& codec, S& event) {
+  auto& [job, progress] = event;
+  codec(job, progress);
+}
+
+template <class Codec, SameStruct<NodeAccused> S>
+void code(Codec& codec, S& event) {
+  auto& [job, attempt, node, verdict, evidence] = event;
+  codec(job, attempt, node, verdict, evidence);
+}
+
+template <class Codec, SameStruct<JobHoldSet> S>
+void code(Codec& codec, S& event) {
+  auto& [job, hold] = event;
+  codec(job, hold);
+}
+
+template <class Codec, SameStruct<JobChanged> S>
+void code(Codec& codec, S& event) {
+  auto& [job, priority, time_limit, estimate, class_id] = event;
+  codec(job, priority, time_limit, estimate, class_id);
+}
+
+// --- Inputs -------------------------------------------------------------------------------------
+
+template <class Codec, SameStruct<SubmitJob> S>
+void code(Codec& codec, S& input) {
+  auto& [submission, spec, submitter, run_as] = input;
+  codec(submission, spec, submitter, run_as, submission.after_any, submission.after_notok,
+        submission.hold);
+}
+
+template <class Codec, SameStruct<CancelJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job] = input;
+  codec(job);
+}
+
+template <class Codec, SameStruct<HoldJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job, hold] = input;
+  codec(job, hold);
+}
+
+template <class Codec, SameStruct<RequeueJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, hold] = input;
+  codec(job, attempt, hold);
+}
+
+template <class Codec, SameStruct<ChangeJob> S>
+void code(Codec& codec, S& input) {
+  auto& [job, priority, time_limit, estimate, class_id] = input;
+  codec(job, priority, time_limit, estimate, class_id);
+}
+
+template <class Codec, SameStruct<DrainNode> S>
+void code(Codec& codec, S& input) {
+  auto& [node, at_once, why] = input;
+  codec(node, at_once, why);
+}
+
+template <class Codec, SameStruct<ResumeNode> S>
+void code(Codec& codec, S& input) {
+  auto& [node] = input;
+  codec(node);
+}
+
+template <class Codec, SameStruct<FenceNode> S>
+void code(Codec& codec, S& input) {
+  auto& [node] = input;
+  codec(node);
+}
+
+template <class Codec, SameStruct<SetSpare> S>
+void code(Codec& codec, S& input) {
+  auto& [node, spare] = input;
+  codec(node, spare);
+}
+
+template <class Codec, SameStruct<SetPowerCap> S>
+void code(Codec& codec, S& input) {
+  auto& [domain, cap] = input;
+  codec(domain, cap);
+}
+
+template <class Codec, SameStruct<SetTenants> S>
+void code(Codec& codec, S& input) {
+  auto& [yaml] = input;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SetFleet> S>
+void code(Codec& codec, S& input) {
+  auto& [yaml] = input;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SetPolicy> S>
+void code(Codec& codec, S& input) {
+  auto& [yaml] = input;
+  codec(yaml);
+}
+
+template <class Codec, SameStruct<SetMaintenance> S>
+void code(Codec& codec, S& input) {
+  auto& [window, nodes, from, to, why] = input;
+  codec(window, nodes, from, to, why);
+}
+
+template <class Codec, SameStruct<ArchiveJobs> S>
+void code(Codec& codec, S& input) {
+  auto& [jobs] = input;
+  codec(jobs);
+}
+
+template <class Codec, SameStruct<RanksUp> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, epoch, source] = input;
+  codec(job, attempt, epoch, source);
+}
+
+template <class Codec, SameStruct<RanksEnded> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, kind, blame, progress, gone, exit] = input;
+  codec(job, attempt, kind, blame, progress, gone, exit);
+}
+
+template <class Codec, SameStruct<WorkReported> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, progress] = input;
+  codec(job, attempt, progress);
+}
+
+template <class Codec, SameStruct<RanksGone> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, nodes, progress, epoch] = input;
+  codec(job, attempt, nodes, progress, epoch);
+}
+
+template <class Codec, SameStruct<NodeJoined> S>
+void code(Codec& codec, S& input) {
+  auto& [node, boot] = input;
+  codec(node, boot);
+}
+
+template <class Codec, SameStruct<NodeHeard> S>
+void code(Codec& codec, S& input) {
+  auto& [node, health, missed] = input;
+  codec(node, health, missed);
+}
+
+template <class Codec, SameStruct<NodeFault> S>
+void code(Codec& codec, S& input) {
+  auto& [node, layer, evidence, repair, stops_jobs, claimed_by, attempt] = input;
+  codec(node, layer, evidence, repair, stops_jobs, claimed_by, attempt);
+}
+
+template <class Codec, SameStruct<NodeRepaired> S>
+void code(Codec& codec, S& input) {
+  auto& [node] = input;
+  codec(node);
+}
+
+template <class Codec, SameStruct<LinkObserved> S>
+void code(Codec& codec, S& input) {
+  auto& [link, state] = input;
+  codec(link, state);
+}
+
+template <class Codec, SameStruct<SupplyObserved> S>
+void code(Codec& codec, S& input) {
+  auto& [domain, supply] = input;
+  codec(domain, supply);
+}
+
+template <class Codec, SameStruct<Proposal> S>
+void code(Codec& codec, S& input) {
+  auto& [version, result] = input;
+  codec(version, result);
+}
+
+template <class Codec, SameStruct<Tick> S>
+void code(Codec&, S&) {}
+
+}  // namespace orrery

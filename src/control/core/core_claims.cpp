@@ -1,0 +1,138 @@
+// Claims of jobs against their nodes. Any program can make a claim, so a claim may cost at most one
+// node.
+//
+// 1. A job is believed against one node, ever; when it accuses another one, the program is at
+//    fault, and a node that it had accused before returns to service unless its own checks failed.
+// 2. For each top-level tenant, with all tenants below it, claims take at most one node out of
+//    service at a time, and none once `claims_cleared` of their nodes passed burn-in within
+//    `claim_window`. Beyond that the first claim of a job only excuses the job.
+// 3. Text that a program wrote before it ended excuses a job once within `claim_window`.
+// A claim that the node's own checks confirmed does not count.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/core/core.hpp"
+
+namespace orrery {
+namespace {
+
+/// Returns the top-level tenant above `tenant`, or the root itself. A top-level tenant may create
+/// any number of tenants below it. O(depth).
+TenantId top_level(const TenantTree& tenants, TenantId tenant) {
+  while (tenant != TenantTree::root() && tenants.parent(tenant) != TenantTree::root()) {
+    tenant = tenants.parent(tenant);
+  }
+  return tenant;
+}
+
+bool same_attempt(const Claim& claim, const NodeAccused& other) {
+  return claim.job == other.job && claim.attempt == other.attempt && claim.node == other.node;
+}
+
+}  // namespace
+
+void Core::hear_claim(const NodeFault& seen) {
+  if (std::string why = contradiction(seen.claimed_by, seen.attempt); !why.empty()) {
+    return refuse(why);
+  }
+  const JobId id = seen.claimed_by;
+  const ClaimVerdict verdict =
+      judge({id, seen.attempt, seen.node, ClaimVerdict::kSuspected, seen.evidence});
+  if (verdict == ClaimVerdict::kRefused) clear_suspicions(id);
+  if (verdict != ClaimVerdict::kSuspected) return;
+  const std::vector<JobId> here = state_.jobs_on(seen.node);
+  if (std::find(here.begin(), here.end(), id) != here.end()) {
+    lose_part(id, seen.node, {seen.layer, seen.node, seen.evidence});
+  }
+  settle_nodes();
+}
+
+/// Returns the verdict on a claim, at most as severe as `claim.verdict`, and emits it.
+ClaimVerdict Core::judge(const NodeAccused& claim) {
+  const auto claims = state_.claims();
+  const auto before = std::find_if(claims.begin(), claims.end(), [&](const Claim& each) {
+    return same_attempt(each, claim) && each.verdict != ClaimVerdict::kCleared;
+  });
+  const bool heard = before != claims.end();
+  if (heard && (before->verdict == ClaimVerdict::kRefused || before->verdict >= claim.verdict)) {
+    return before->verdict;
+  }
+  NodeAccused judged = claim;
+  const bool suspects = claim.verdict == ClaimVerdict::kSuspected;
+  if (suspects && !may_suspect(claim.job, claim.node)) judged.verdict = ClaimVerdict::kExcused;
+  if (used_up(claim)) judged.verdict = ClaimVerdict::kRefused;
+  if (heard && judged.verdict <= before->verdict) return before->verdict;
+  const bool told = std::any_of(claims.begin(), claims.end(),
+                                [&](const Claim& each) { return same_attempt(each, claim); });
+  if (told && judged.verdict == ClaimVerdict::kRefused) return judged.verdict;
+  if (judged.verdict == ClaimVerdict::kSuspected) {
+    const Blame blame{FaultLayer::kNone, claim.node, claim.evidence};
+    emit(NodeChanged{claim.node, NodeHealth::kQuarantined, blame, false, {}});
+    emptying_.insert(claim.node);
+  }
+  emit(judged);
+  return judged.verdict;
+}
+
+/// Whether the job has already used up the effect of a claim.
+bool Core::used_up(const NodeAccused& claim) const {
+  const auto claims = state_.claims();
+  return std::any_of(claims.begin(), claims.end(), [&](const Claim& each) {
+    const bool refuted = each.verdict == ClaimVerdict::kCleared;
+    if (each.job != claim.job || (same_attempt(each, claim) && !refuted)) return false;
+    const bool believed = refuted || each.verdict == ClaimVerdict::kExcused ||
+                          each.verdict == ClaimVerdict::kSuspected;
+    const bool forever =
+        claim.verdict == ClaimVerdict::kSuspected && each.verdict != ClaimVerdict::kExcused;
+    return believed && (forever || now_ - each.at <= state_.setup().timing.claim_window);
+  });
+}
+
+/// Whether a claim of a job may take that node out of service.
+bool Core::may_suspect(JobId id, NodeId node) const {
+  const NodeHealth health = state_.node(node).health;
+  const bool in_service = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
+                          health == NodeHealth::kDraining || health == NodeHealth::kDrained;
+  if (!in_service) return false;
+  const ControlTiming& timing = state_.setup().timing;
+  const TenantId tenant = top_level(state_.tenants(), state_.job(id).tenant);
+  std::uint32_t cleared = 0;
+  for (const Claim& each : state_.claims()) {
+    if (top_level(state_.tenants(), each.tenant) != tenant) continue;
+    if (each.verdict == ClaimVerdict::kSuspected) return false;
+    const bool recent = now_ - each.at <= timing.claim_window;
+    cleared += each.verdict == ClaimVerdict::kCleared && recent ? 1 : 0;
+  }
+  return cleared < timing.claims_cleared;
+}
+
+/// Returns nodes to service that are out of service only because of a job's claim.
+void Core::clear_suspicions(JobId id) {
+  std::vector<NodeId> nodes;
+  for (const Claim& each : state_.claims()) {
+    if (each.job == id && each.verdict == ClaimVerdict::kSuspected) nodes.push_back(each.node);
+  }
+  for (const NodeId node : nodes) let_go(node);
+}
+
+/// Turns an end that the program attributes to its machine into an end of the machine or of the
+/// program.
+RanksEnded Core::judged(const RanksEnded& seen) {
+  RanksEnded end = seen;
+  if (end.kind != ExitKind::kClaim) return end;
+  const bool known = end.blame.node.valid() && has_node(end.blame.node);
+  const ClaimVerdict verdict = known ? judge({end.job, end.attempt, end.blame.node,
+                                              ClaimVerdict::kExcused, end.blame.evidence})
+                                     : ClaimVerdict::kRefused;
+  end.kind = verdict == ClaimVerdict::kRefused ? ExitKind::kProgram : ExitKind::kInfra;
+  if (end.kind == ExitKind::kProgram) {
+    end.blame.layer = FaultLayer::kProgram;
+    end.blame.evidence +=
+        "; an earlier fault that the program laid at a machine was believed, "
+        "this one is not";
+  }
+  return end;
+}
+
+}  // namespace orrery

@@ -1,0 +1,590 @@
+// The life of nodes, and its effects on the jobs that run on them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "control/core/core.hpp"
+#include "scheduler/price/gang_pricing.hpp"
+#include "scheduler/price/run_time.hpp"
+#include "scheduler/request/job_array.hpp"
+#include "scheduler/tenants/queue_order.hpp"
+
+namespace orrery {
+namespace {
+
+/// The maximum distance between a lost node and its replacement.
+constexpr std::uint32_t kReach = 512;
+
+std::uint32_t distance(NodeId a, NodeId b) {
+  return a.value() > b.value() ? a.value() - b.value() : b.value() - a.value();
+}
+
+/// Whether a node is kept for a job that starts there as soon as other jobs have left it.
+bool is_kept(const State& state, NodeId node, Instant now) {
+  return std::any_of(state.slots().begin(), state.slots().end(), [&](const Reservation& slot) {
+    if (slot.start > now) return false;
+    return std::any_of(slot.gangs.begin(), slot.gangs.end(), [&](const PlacedGang& gang) {
+      const std::vector<NodeDevices>& ranks = gang.allocation.ranks;
+      return std::any_of(ranks.begin(), ranks.end(),
+                         [&](const NodeDevices& at) { return at.node == node; });
+    });
+  });
+}
+
+/// Whether a maintenance window that is not over begins before `end` and names a node: no job that
+/// ends later may start there.
+bool closes(const State& state, NodeId node, Instant end) {
+  const auto& windows = state.maintenance();
+  return std::any_of(windows.begin(), windows.end(), [&](const auto& entry) {
+    const Maintenance& window = entry.second;
+    return window.from < end && state.now() < window.to &&
+           std::find(window.nodes.begin(), window.nodes.end(), node) != window.nodes.end();
+  });
+}
+
+std::string reason_of(const Maintenance& plan) {
+  return plan.why.empty() ? "maintenance" : "maintenance: " + plan.why;
+}
+
+/// Whether another node may replace a lost one in a gang of that request: the placement rules must
+/// still hold. Returns false for a rule that depends on the whole gang.
+bool may_replace(const Topology& topology, const GangRequest& gang, NodeId lost, NodeId other) {
+  const NodePlace& from = topology.place(lost);
+  const NodePlace& to = topology.place(other);
+  const auto together = [&](Level level) {
+    return topology.ancestor(from.rack, level) == topology.ancestor(to.rack, level);
+  };
+  if (gang.exclusive || gang.segment != 0 || gang.asks_slice() || gang.rails_aligned) return false;
+  switch (gang.required) {
+    case TopologyLevel::kNode:
+      return together(Level::kSite);
+    case TopologyLevel::kScaleUp:
+      return from.scale_up_first == to.scale_up_first;
+    case TopologyLevel::kLeaf:
+    case TopologyLevel::kGroup:
+      return false;
+    case TopologyLevel::kRack:
+      return together(Level::kRack);
+    case TopologyLevel::kPod:
+      return together(Level::kPod);
+    case TopologyLevel::kHall:
+      return together(Level::kHall);
+    case TopologyLevel::kSite:
+    case TopologyLevel::kFleet:
+      return together(Level::kSite);
+  }
+  return false;
+}
+
+/// Returns the first `devices` devices of an allocation, in the order of nodes, without those of
+/// one node.
+Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices) {
+  Allocation part;
+  part.share = of.share;
+  std::uint32_t left = devices;
+  for (const NodeDevices& at : of.ranks) {
+    if (at.node == lost || left == 0) continue;
+    std::uint64_t taken = at.devices;
+    while (static_cast<std::uint32_t>(std::popcount(taken)) > left) {
+      taken &= ~(std::uint64_t{1} << (63 - std::countl_zero(taken)));
+    }
+    part.ranks.push_back({at.node, taken});
+    left -= static_cast<std::uint32_t>(std::popcount(taken));
+  }
+  if (left > 0) part.ranks.clear();
+  return part;
+}
+
+/// Returns the last place of a job with one gang, from its record; none for other jobs.
+std::optional<PlacedGang> last_place(const Job& job, const Topology& topology) {
+  const std::vector<RoleRequest>& roles = job.submission->request.roles;
+  if (job.placed.size() != 1 || roles.size() != 1 || job.placed.front().empty()) return {};
+  const std::vector<NodeDevices>& ranks = job.placed.front();
+  const FleetTypeId type = topology.group(ranks.front().node).type;
+  std::uint32_t devices = 0;
+  for (const NodeDevices& at : ranks) {
+    devices += static_cast<std::uint32_t>(std::popcount(at.devices));
+  }
+  const std::vector<GangOption>& options = roles.front().options;
+  for (std::uint32_t i = 0; i < options.size(); ++i) {
+    const GangRequest& gang = options[i].gang;
+    const bool whole = !gang.exclusive && gang.share == kWholeDevice;
+    if (gang.type != type || gang.devices != devices || !whole) continue;
+    return PlacedGang{0, i, {.ranks = ranks}, gang.host};
+  }
+  return {};
+}
+
+}  // namespace
+
+// --- Commands -----------------------------------------------------------------------------------
+
+void Core::on(const DrainNode& command) {
+  if (!has_node(command.node)) return refuse("no such node");
+  const NodeRecord& record = state_.node(command.node);
+  const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+  if (out && record.drain) return drain_further(command);
+  if (!out && record.health != NodeHealth::kReady && record.health != NodeHealth::kSuspect) {
+    return refuse("only a node that can take work is drained");
+  }
+  drain(command, DrainedBy::kOperator);
+}
+
+// Drains a drained node again: a new reason replaces the old one, and `at_once` evicts.
+void Core::drain_further(const DrainNode& command) {
+  const NodeRecord& record = state_.node(command.node);
+  if (!command.why.empty() && command.why != record.drain_why) {
+    emit(NodeChanged{command.node, record.health, {}, false, command.why});
+  }
+  if (command.at_once) evict(command.node);
+  settle_nodes();
+}
+
+void Core::drain(const DrainNode& command, DrainedBy by) {
+  const bool window = by == DrainedBy::kWindow;
+  emit(NodeChanged{command.node, NodeHealth::kDraining, {}, window, command.why});
+  emptying_.insert(command.node);
+  if (command.at_once) evict(command.node);
+  settle_nodes();
+}
+
+/// Stops the jobs on a drained node; they are queued again.
+void Core::evict(NodeId node) {
+  for (const JobId id : state_.jobs_on(node)) {
+    const JobPhase phase = state_.job(id).phase;
+    if (!holds_devices(phase) || phase == JobPhase::kStopping) continue;
+    stop(id, StopReason::kDrained, {FaultLayer::kNone, node, state_.node(node).drain_why});
+  }
+}
+
+// Closes windows that are over.
+void Core::keep_maintenance() {
+  const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
+  for (const auto& [window, plan] : windows) {
+    if (plan.to <= now_) close_window(window, plan);
+  }
+  for (const auto& [window, plan] : state_.maintenance()) {
+    if (now_ < plan.from) continue;
+    for (const NodeId node : plan.nodes) {
+      const NodeHealth health = state_.node(node).health;
+      const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
+      if (working) drain({node, true, reason_of(plan)}, DrainedBy::kWindow);
+    }
+  }
+}
+
+// The window's nodes take work again, unless another window, an operator's drain or a fault
+// prevents it.
+void Core::close_window(std::uint32_t window, const Maintenance& plan) {
+  emit(MaintenanceSet{window, {}, plan.from, plan.to, {}});
+  for (const NodeId node : plan.nodes) {
+    const NodeRecord& record = state_.node(node);
+    const bool out =
+        record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+    if (out && !record.drain && !state_.in_window(node, now_)) end_drain(node);
+  }
+}
+
+// Removes a node from all windows, including future ones.
+void Core::leave_windows(NodeId node) {
+  const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
+  for (const auto& [window, plan] : windows) {
+    std::vector<NodeId> others = plan.nodes;
+    if (std::erase(others, node) > 0) {
+      emit(MaintenanceSet{window, std::move(others), plan.from, plan.to, plan.why});
+    }
+  }
+}
+
+// A node that is also out of service for another reason stays out.
+void Core::end_drain(NodeId node) {
+  const NodeHealth health = state_.node(node).health;
+  emit(NodeChanged{node, NodeHealth::kReady, {}});
+  if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) {
+    emptying_.erase(node);
+  } else {
+    emit(NodeChanged{node, health, {}});
+  }
+}
+
+// The node works again; it takes work unless it is still drained or in a window.
+void Core::come_back(NodeId node) {
+  if (state_.node(node).health != NodeHealth::kJoining) {
+    emit(NodeChanged{node, NodeHealth::kJoining, {}});
+  }
+  const bool drained = state_.node(node).drain;
+  if (drained || state_.in_window(node, now_)) {
+    drain({node, false, ""}, drained ? DrainedBy::kOperator : DrainedBy::kWindow);
+  } else {
+    emit(NodeChanged{node, NodeHealth::kReady, {}});
+  }
+}
+
+void Core::on(const ResumeNode& command) {
+  if (!has_node(command.node)) return refuse("no such node");
+  if (state_.node(command.node).health == NodeHealth::kLost) {
+    if (state_.node(command.node).drain) return end_drain(command.node);
+    return refuse("the node does not answer; it is ready again when it does");
+  }
+  if (state_.node(command.node).health == NodeHealth::kJoining) {
+    return refuse("the node has not joined yet; it is ready when it does");
+  }
+  leave_windows(command.node);
+  emptying_.erase(command.node);
+  if (state_.node(command.node).health != NodeHealth::kReady) {
+    emit(NodeChanged{command.node, NodeHealth::kReady, {}});
+  }
+}
+
+void Core::on(const FenceNode& command) {
+  if (!has_node(command.node)) return refuse("no such node");
+  if (state_.node(command.node).health != NodeHealth::kLost) {
+    return refuse("only a lost node is fenced");
+  }
+  ranks_gone_on(command.node);
+}
+
+void Core::on(const SetSpare& command) {
+  if (!has_node(command.node)) return refuse("no such node");
+  if (state_.node(command.node).spare != command.spare) {
+    emit(SpareSet{command.node, command.spare});
+  }
+}
+
+// --- Observations
+// ---------------------------------------------------------------------------------
+
+void Core::on(const NodeJoined& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
+  const NodeRecord& record = state_.node(seen.node);
+  if (record.boot != seen.boot) {
+    const bool first = record.boot == 0;
+    if (!first) ranks_gone_on(seen.node);
+    emit(NodeBooted{seen.node, seen.boot});
+  }
+  const NodeHealth health = state_.node(seen.node).health;
+  const bool away = health == NodeHealth::kLost || health == NodeHealth::kSuspect ||
+                    health == NodeHealth::kJoining;
+  if (away) come_back(seen.node);
+}
+
+void Core::on(const NodeHeard& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
+  const NodeHealth health = state_.node(seen.node).health;
+  if (seen.health == NodeHealth::kLost) {
+    const bool there = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
+                       health == NodeHealth::kDraining;
+    if (!there) return;
+    emptying_.erase(seen.node);
+    const Blame blame{FaultLayer::kHost, seen.node,
+                      fmt::format("{} heartbeats missed", seen.missed)};
+    emit(NodeChanged{seen.node, NodeHealth::kLost, blame});
+    lose(seen.node, blame);
+    return look_for_lemon(seen.node);
+  }
+  const bool turns = (seen.health == NodeHealth::kSuspect && health == NodeHealth::kReady) ||
+                     (seen.health == NodeHealth::kReady && health == NodeHealth::kSuspect);
+  if (turns) emit(NodeChanged{seen.node, seen.health, {}});
+}
+
+void Core::on(const NodeFault& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
+  if (seen.claimed_by.valid()) return hear_claim(seen);
+  const NodeHealth health = state_.node(seen.node).health;
+  const Blame blame{seen.layer, seen.node, seen.evidence};
+  const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
+                       health == NodeHealth::kDraining || health == NodeHealth::kDrained ||
+                       health == NodeHealth::kLost;
+  const bool mend = seen.repair && working;
+  const bool window = health == NodeHealth::kDraining && !state_.node(seen.node).drain;
+  emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame, window, {}});
+  if (mend) emptying_.insert(seen.node);
+  look_for_lemon(seen.node);
+  if (seen.stops_jobs) lose(seen.node, blame);
+  settle_nodes();
+}
+
+void Core::on(const NodeRepaired& seen) {
+  if (!has_node(seen.node)) return refuse("no such node");
+  const NodeHealth health = state_.node(seen.node).health;
+  if (health != NodeHealth::kRepairing && health != NodeHealth::kQuarantined) return;
+  let_go(seen.node);
+}
+
+/// Returns a node from quarantine or repair.
+void Core::let_go(NodeId node) {
+  emptying_.erase(node);
+  come_back(node);
+}
+
+// --- What follows -------------------------------------------------------------------------------
+
+void Core::lose(NodeId node, const Blame& blame) {
+  for (const JobId id : state_.jobs_on(node)) lose_part(id, node, blame);
+}
+
+void Core::lose_part(JobId id, NodeId node, const Blame& blame) {
+  const Job& job = state_.job(id);
+  if (!holds_devices(job.phase)) return;
+  if (job.phase == JobPhase::kStopping) return finish_if_gone(id);
+  if (replace_part(id, node) || shrink_away(id, node)) return;
+  stop(id, StopReason::kInfra, blame);
+  finish_if_gone(id);  // if the job had no other node, no further report may arrive
+}
+
+// Whether a job can be resized while running: its ranks survive the loss of some and accept others.
+bool Core::bends(JobId id) const {
+  const RunningJob& run = state_.running(id);
+  if (run.gangs.size() != 1 || !state_.job(id).up) return false;
+  const PlacedGang& gang = run.gangs.front();
+  return run.request->roles[gang.role].elastic() && gang.allocation.share >= kWholeDevice;
+}
+
+// Continues an elastic gang with its remaining nodes while another node replaces the lost one.
+bool Core::replace_part(JobId id, NodeId node) {
+  if (!bends(id)) return false;
+  const RunningJob& run = state_.running(id);
+  if (keeps_distance(*run.request)) return false;
+  PlacedGang gang = run.gangs.front();
+  std::vector<NodeId> used;
+  used.reserve(gang.allocation.ranks.size());
+  for (const NodeDevices& at : gang.allocation.ranks) used.push_back(at.node);
+  const auto lost = std::find_if(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
+                                 [node](const NodeDevices& at) { return at.node == node; });
+  const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
+  const Instant end = run.expected_end > now_ ? run.expected_end : Instant::max();
+  const std::optional<NodeId> other = substitute(*lost, request, {used, end});
+  if (!other) return false;
+  lost->node = *other;
+  std::sort(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
+            [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
+  const bool spare = state_.node(*other).spare;
+  if (spare) emit(SpareSet{*other, false});  // no job is placed on a spare
+  const std::optional<ResizeJob> whole = resized(id, std::move(gang));
+  if (!whole || !misfit(*whole).empty()) {
+    if (spare) emit(SpareSet{*other, true});
+    return false;
+  }
+  if (spare) emit(SpareSet{node, true});
+  go_on_as(*whole);
+  return true;
+}
+
+// Returns the job's resize to another gang; none if no terms can be computed for it.
+std::optional<ResizeJob> Core::resized(JobId id, PlacedGang gang) const {
+  const Situation s = state_.situation(now_);
+  const WaitingJob rest = as_waiting(state_.running(id), now_);
+  const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, rest, gang);
+  if (!terms) return std::nullopt;
+  return ResizeJob{.job = id, .gangs = {std::move(gang)}, .terms = {*terms}};
+}
+
+// Continues an elastic gang at the largest of its sizes that fits on its remaining nodes.
+bool Core::shrink_away(JobId id, NodeId node) {
+  if (!bends(id)) return false;
+  const RunningJob& run = state_.running(id);
+  const PlacedGang& old = run.gangs.front();
+  const RoleRequest& role = run.request->roles[old.role];
+  const GangRequest& has = role.options[old.option].gang;
+  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
+    const GangRequest& gang = role.options[i].gang;
+    if (gang.type != has.type || gang.devices >= has.devices) continue;
+    Allocation left = part_without(old.allocation, node, gang.devices);
+    if (left.ranks.empty()) continue;
+    const std::optional<ResizeJob> smaller = resized(id, {old.role, i, std::move(left), gang.host});
+    if (!smaller) continue;
+    go_on_as(*smaller);
+    return true;
+  }
+  return false;
+}
+
+// Restarts jobs that found no replacement for a lost node, by priority: they may take spares, and
+// repaired nodes before a pass gives these to other jobs.
+void Core::restart_waiting() {
+  std::vector<JobId> jobs;
+  for (const auto& [id, place] : places_) {
+    if (state_.job(id).phase == JobPhase::kQueued) jobs.push_back(id);
+  }
+  const auto priority = [this](JobId id) { return state_.job(id).submission->request.priority; };
+  std::stable_sort(jobs.begin(), jobs.end(),
+                   [&](JobId a, JobId b) { return priority(a) > priority(b); });
+  for (const JobId id : jobs) (void)restart_in_place(id, Restart::kAfterWait);
+}
+
+// A restarted core begins without `places_`; this fills them from the records of the jobs.
+void Core::recall_places() {
+  for (const Job& job : state_.all_jobs()) {
+    if (ended(job.phase) || job.attempt == 0 || job.stop != StopReason::kInfra) continue;
+    if (holds_devices(job.phase) && job.phase != JobPhase::kStopping) continue;
+    std::optional<PlacedGang> place = last_place(job, *state_.setup().topology);
+    if (place) places_[job.id] = {*std::move(place)};
+  }
+}
+
+// Restarts a job that lost a node to a fault where it was, with other nodes in place of the missing
+// ones. If there are none the job waits, and is tried again whenever nodes become free, unless a
+// pass starts it elsewhere.
+bool Core::restart_in_place(JobId id, Restart restart) {
+  const auto place = places_.find(id);
+  if (place == places_.end() || state_.job(id).phase != JobPhase::kQueued) return false;
+  const std::vector<PlacedGang>& gangs = place->second;
+  StartJob start{.job = id};
+  std::vector<NodeId> used;
+  std::vector<std::pair<NodeId, NodeId>> replaced;
+  for (const PlacedGang& gang : gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) used.push_back(at.node);
+  }
+  const Job& job = state_.job(id);
+  const Duration left =
+      time_left({id, &job.submission->request, job.submitted, job.done, job.attained},
+                state_.situation(now_).plans, Duration::max());
+  const Instant end = left == Duration::max() ? Instant::max() : now_ + left;
+  for (const PlacedGang& gang : gangs) {
+    PlacedGang& now = start.gangs.emplace_back(gang);
+    for (NodeDevices& at : now.allocation.ranks) {
+      const NodeState& node = state_.fleet().view().node(at.node);
+      if (node.health == NodeHealth::kReady && (node.free_mask & at.devices) == at.devices) {
+        continue;
+      }
+      const auto& options = job.submission->request.roles[gang.role].options;
+      const std::optional<NodeId> other = substitute(at, options[gang.option].gang, {used, end});
+      if (!other || gang.allocation.share < kWholeDevice) return false;
+      used.push_back(*other);
+      replaced.emplace_back(at.node, *other);
+      at.node = *other;
+    }
+    std::sort(now.allocation.ranks.begin(), now.allocation.ranks.end(),
+              [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
+  }
+  std::vector<std::pair<NodeId, NodeId>> spares;
+  for (const auto& [lost, other] : replaced) {
+    if (!state_.node(other).spare) continue;
+    spares.emplace_back(lost, other);
+    emit(SpareSet{other, false});  // no job is placed on a spare
+  }
+  std::optional<RestartKind> kind;
+  if (restart == Restart::kAtOnce) {
+    const bool ready = spares.size() == replaced.size();
+    kind = ready ? RestartKind::kWarmSpares : RestartKind::kCold;
+  }
+  if (!start_on(std::move(start), kind)) {
+    for (const auto& [lost, other] : spares) emit(SpareSet{other, true});
+    return false;
+  }
+  for (const auto& [lost, other] : spares) emit(SpareSet{lost, true});
+  return true;
+}
+
+// Returns false if these gangs have no terms or do not fit, or if a node closes before the end.
+bool Core::start_on(StartJob start, std::optional<RestartKind> in_place) {
+  const JobId id = start.job;
+  const Job& job = state_.job(id);
+  const WaitingJob waiting{id, &job.submission->request, job.submitted, job.done, job.attained};
+  const Situation s = state_.situation(now_);
+  for (const PlacedGang& gang : start.gangs) {
+    const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, waiting, gang);
+    if (!terms) return false;
+    start.terms.push_back(*terms);
+    start.expected =
+        terms->length && (start.terms.size() == 1 || start.expected)
+            ? std::optional(std::max(start.expected.value_or(Duration()), *terms->length))
+            : std::nullopt;
+  }
+  const Instant end = start.expected ? now_ + *start.expected : Instant::max();
+  for (const PlacedGang& gang : start.gangs) {
+    for (const NodeDevices& at : gang.allocation.ranks) {
+      if (closes(state_, at.node, end)) return false;
+    }
+  }
+  if (!misfit(start).empty()) return false;
+  this->start(start, in_place);
+  return true;
+}
+
+// Returns the nearest spare of the type, else the nearest node where all those devices are free;
+// never a node that closes before the end.
+std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangRequest& gang,
+                                       const Beside& beside) const {
+  const Topology& topology = *state_.setup().topology;
+  const auto fits = [&](NodeId id) {
+    const NodeRecord& record = state_.node(id);
+    const std::uint64_t free = state_.fleet().view().node(id).free_mask;
+    return record.health == NodeHealth::kReady && (free & lost.devices) == lost.devices &&
+           topology.place(id).group == topology.place(lost.node).group &&
+           may_replace(topology, gang, lost.node, id) &&
+           std::find(beside.used.begin(), beside.used.end(), id) == beside.used.end() &&
+           !is_kept(state_, id, now_) && !closes(state_, id, beside.end);
+  };
+  std::optional<NodeId> best;
+  for (const NodeId spare : state_.spares()) {
+    if (fits(spare) && (!best || distance(spare, lost.node) < distance(*best, lost.node))) {
+      best = spare;
+    }
+  }
+  for (std::uint32_t d = 1; d <= kReach && !best; ++d) {
+    const std::uint32_t at = lost.node.value();
+    if (at >= d && fits(NodeId(at - d))) {
+      best = NodeId(at - d);
+    } else if (at + d < topology.node_count() && fits(NodeId(at + d))) {
+      best = NodeId(at + d);
+    }
+  }
+  return best;
+}
+
+// No rank of any attempt runs on the node any more: it rebooted, or an operator guarantees it.
+void Core::ranks_gone_on(NodeId node) {
+  std::vector<std::pair<JobId, std::uint32_t>> ghosts;
+  for (const Ghost& ghost : state_.ghosts()) {
+    if (ghost.at.node == node) ghosts.emplace_back(ghost.job, ghost.attempt);
+  }
+  for (const auto& [job, attempt] : ghosts) free_devices({job, attempt, {node}});
+  for (const auto& [job, attempt] : ghosts) {
+    if (attempt == state_.job(job).attempt) finish_if_gone(job);
+  }
+  for (const JobId id : state_.jobs_on(node)) {
+    if (state_.job(id).phase != JobPhase::kStopping) {
+      lose_part(id, node, {FaultLayer::kHost, node, "the node started anew"});
+    }
+    if (state_.job(id).phase != JobPhase::kStopping) continue;
+    free_devices({id, state_.job(id).attempt, {node}});
+    finish_if_gone(id);
+  }
+}
+
+// Settles draining and quarantined nodes that are now empty.
+void Core::settle_nodes() {
+  const FleetView view = state_.fleet().view();
+  for (auto it = emptying_.begin(); it != emptying_.end();) {
+    const NodeId node = *it;
+    const std::uint32_t devices = state_.setup().topology->group(node).devices;
+    if (static_cast<std::uint32_t>(std::popcount(view.node(node).free_mask)) < devices) {
+      ++it;
+      continue;
+    }
+    it = emptying_.erase(it);
+    if (state_.node(node).health == NodeHealth::kQuarantined) {
+      emit(NodeChanged{node, NodeHealth::kRepairing, {}});
+      act(RepairNode{node, FaultLayer::kHost});
+    } else if (state_.node(node).health == NodeHealth::kDraining) {
+      emit(NodeChanged{node, NodeHealth::kDrained, {}});
+    }
+  }
+}
+
+// A lemon has more faults within the window than three standard deviations above the number
+// expected by chance.
+void Core::look_for_lemon(NodeId node) {
+  const ControlTiming& timing = state_.setup().timing;
+  const NodeRecord& record = state_.node(node);
+  const double chance =
+      state_.setup().failures_per_node_second * timing.lemon_window.count_seconds();
+  const auto faults = static_cast<std::uint32_t>(record.faults.size());
+  const bool many = faults >= timing.lemon_faults && faults > chance + 3 * std::sqrt(chance);
+  if (many) emit(LemonFound{node, faults});
+}
+
+}  // namespace orrery

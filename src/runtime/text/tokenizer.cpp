@@ -1,0 +1,17 @@
+#include "runtime/text/tokenizer.hpp"
+
+namespace orrery {
+
+void ByteTokenizer::encode(std::string_view text, std::vector<std::int32_t>& to) const {
+  for (const char c : text) to.push_back(static_cast<unsigned char>(c));
+}
+
+std::string ByteTokenizer::decode(std::span<const std::int32_t> tokens) const {
+  std::string text;
+  for (const std::int32_t token : tokens) {
+    if (token >= 0 && token < kKinds) text.push_back(static_cast<char>(token));
+  }
+  return text;
+}
+
+}  // namespace orrery

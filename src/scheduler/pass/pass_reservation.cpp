@@ -1,0 +1,135 @@
+// Slots of a pass: those of earlier passes, and new ones for jobs that cannot start yet.
+#include <algorithm>
+#include <map>
+
+#include "scheduler/pass/pass.hpp"
+#include "scheduler/price/run_time.hpp"
+#include "scheduler/tenants/queue_order.hpp"
+
+namespace orrery {
+namespace {
+
+using Masks = std::map<NodeId, std::uint64_t>;
+
+Masks devices_of_stopping(std::span<const RunningJob> running) {
+  Masks masks;
+  for (const RunningJob& job : running) {
+    if (!job.stopping) continue;
+    for (const PlacedGang& gang : job.gangs) {
+      for (const auto* list : {&gang.allocation.ranks, &gang.allocation.idle}) {
+        for (const NodeDevices& at : *list) masks[at.node] |= at.devices;
+      }
+    }
+  }
+  return masks;
+}
+
+/// The positions of jobs with a slot among the waiting: few of many.
+std::map<JobId, std::uint32_t> waiting_with_slot(std::span<const WaitingJob> waiting,
+                                                 std::span<const Reservation> slots) {
+  std::vector<JobId> jobs;
+  for (const Reservation& slot : slots) jobs.push_back(slot.job);
+  std::sort(jobs.begin(), jobs.end());
+  std::map<JobId, std::uint32_t> positions;
+  for (std::uint32_t i = 0; i < waiting.size(); ++i) {
+    const JobId id = waiting[i].id;
+    if (std::binary_search(jobs.begin(), jobs.end(), id)) positions.emplace(id, i);
+  }
+  return positions;
+}
+
+/// The state of the devices of a slot that is due.
+enum class SlotState { kFree, kLeaving, kBroken };
+
+SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& leaving) {
+  SlotState state = SlotState::kFree;
+  for (const PlacedGang& gang : slot.gangs) {
+    for (const auto* list : {&gang.allocation.ranks, &gang.allocation.idle}) {
+      for (const NodeDevices& at : *list) {
+        const NodeState& node = view.node(at.node);
+        if (node.health != NodeHealth::kReady) return SlotState::kBroken;
+        const std::uint64_t busy = at.devices & ~node.free_mask;
+        if (busy == 0) continue;
+        const auto found = leaving.find(at.node);
+        const std::uint64_t soon = found == leaving.end() ? 0 : found->second;
+        if ((busy & ~soon) != 0) return SlotState::kBroken;
+        state = SlotState::kLeaving;
+      }
+    }
+  }
+  return state;
+}
+
+}  // namespace
+
+// Slots that are due serve their jobs alone: a job starts where all devices are free, its slot is
+// kept while jobs still leave the devices, and is given up when anything else is in the way. A full
+// pass finds later slots anew; where jobs take turns in rounds, all slots are found at the next
+// round.
+void Pass::start_reserved() {
+  for (const Closure& closure : s_.closures) {
+    if (closure.from > s_.now) edit_reserved().close(closure);
+  }
+  if (s_.reserved.empty()) return;
+  const std::map<JobId, std::uint32_t> waiting = waiting_with_slot(s_.waiting, s_.reserved);
+  const Masks leaving = devices_of_stopping(s_.running);
+  const bool begins_round =
+      policy_.preemption == PreemptionRule::kRounds && kind_ == PassKind::kFull;
+  for (const Reservation& slot : s_.reserved) {
+    const auto found = waiting.find(slot.job);
+    const bool due = slot.start <= s_.now;
+    if (!due && (makes_reservations() || policy_.preemption == PreemptionRule::kRounds)) continue;
+    const SlotState state = due ? state_of(slot, m_.now_->view(), leaving) : SlotState::kLeaving;
+    if (state == SlotState::kBroken) continue;
+    if (found == waiting.end()) {
+      keep_slot_of_mover(slot);
+      continue;
+    }
+    if (state == SlotState::kFree && start_in(s_.waiting[found->second], slot)) {
+      hold(slot.job);
+      continue;
+    }
+    if (begins_round) continue;
+    keep(slot);
+    result_.reservations.push_back(slot);
+    if (!due) {
+      hold_until(slot.start);
+      continue;
+    }
+    count(*s_.waiting[found->second].request, slot.gangs, Held::kMore);
+    hold(slot.job);
+    wait(s_.waiting[found->second], {RejectionKind::kBusy, TopologyLevel::kFleet, 0});
+  }
+}
+
+// A job that moves starts in its slot once it has stopped.
+void Pass::keep_slot_of_mover(const Reservation& slot) {
+  const bool leaves = std::any_of(s_.running.begin(), s_.running.end(), [&](const RunningJob& job) {
+    return job.id == slot.job && job.stopping;
+  });
+  if (!leaves) return;
+  keep(slot);
+  result_.reservations.push_back(slot);
+}
+
+bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {
+  FoundOrRefusal found = with_terms(m_.now_->view(), job, slot.gangs);
+  share_power(job, found, slot.gangs);
+  if (!found) return false;
+  if (policy_.choice == OptionChoice::kCheapest) {
+    PriceContext context = context_of(m_.now_->view());
+    if (found->gangs.size() > 1) context.beside.until = least_seconds(context, job);
+    found->price = price_of_lost_work(context, job, slot.lost_device_seconds);
+    for (std::size_t i = 0; i < found->gangs.size(); ++i) {
+      const Price price = price_of(context, job, found->gangs[i], found->terms[i]);
+      add_beside(context, job, {found->gangs[i], found->terms[i], price});
+      *found->price += price;
+    }
+  }
+  start(job, *std::move(found));
+  return true;
+}
+
+void Pass::hold(JobId job) { held_.insert(std::lower_bound(held_.begin(), held_.end(), job), job); }
+
+}  // namespace orrery
