@@ -75,10 +75,25 @@ std::string change_lines(const v1::FleetChange& change) {
   return text;
 }
 
-/// Adds the files of a directory as documents.
+/// Returns the first document of a text.
+std::string first_document(std::string_view text) {
+  bool begun = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string_view line = text.substr(at, end - at);
+    const bool separator = line.starts_with("---");
+    if (begun && separator) return std::string(text.substr(0, at));
+    begun = begun || (!separator && line.find_first_not_of(" \r\n") != line.npos && line[0] != '#');
+    at = end;
+  }
+  return std::string(text);
+}
+
+/// Puts the files of a directory in the place of the documents that follow a fleet.
 Status add_facts(const std::string& directory, std::string& fleet) {
   const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(directory);
   if (!overlays) return tl::unexpected(overlays.error());
+  if (!overlays->empty()) fleet = first_document(fleet);
   for (const FactOverlay& overlay : *overlays) {
     if (!overlay.models.empty()) {
       return input_error(overlay.models.front().root().position(),
@@ -98,7 +113,7 @@ Status add_facts(const std::string& directory, std::string& fleet) {
   return {};
 }
 
-/// Returns the text of a fleet file, followed by the facts of --catalog.
+/// Returns the text of a fleet file, with the facts of --catalog if that is given.
 Result<std::string> read_fleet(const CommandOptions& options, const std::string& file) {
   Result<std::string> text = read_file(file, kFleetMax);
   if (!text) return text;
@@ -323,7 +338,8 @@ void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Ver
       "  orrery fleet apply .orrery/fleet.yaml --drain\n"
       "  orrery fleet apply .orrery/fleet.yaml --catalog prices\n"
       "\nDocuments of kind Catalog or Calibration may follow the fleet in its file, each after a\n"
-      "line of ---; those of --catalog are added. They change prices, node types and constants.\n"
+      "line of ---; those of --catalog take their place. They change prices, node types and\n"
+      "constants.\n"
       "\nIt is refused, with exit status 1, where a job holds a node that the file retires. In a\n"
       "directory of `orrery up` it starts and ends the agents, too.\n");
   run_live<ApplyAsked>(verb, options, chosen, {asked, apply_fleet});

@@ -55,7 +55,7 @@ Result<std::unique_ptr<LiveFork>> LiveFork::read(const CommandOptions& options,
       StoredSetup::load(with_catalog_of(options, path), **store);
   if (!setup) return forward_error(setup);
   fork->setup_ = *std::move(setup);
-  HistoryResult<RecoveredCore> history = recover_core(**store, fork->setup_->control());
+  HistoryResult<RecoveredCore> history = recover_core(**store, fork->setup_->live().control());
   if (!history) return forward_error(history);
   fork->history_ = *std::move(history);
   fork->setup_->live().use(fork->state());

@@ -143,7 +143,10 @@ Status play(const CommandOptions& options, const RecordAt& record, std::unique_p
   if (!inputs) return tl::unexpected(inputs.error());
   const Result<std::string> events = read_file(directory + "/events.log", kJournalBytesMax);
   if (!events) return tl::unexpected(events.error());
-  const PlanSource& plans = core->state().setup().plans;
+  // The plans of an event are those of the fleet at its time.
+  const PlanSource plans = [&of = *core](const PlanKey& key) {
+    return of.state().setup().plans(key);
+  };
   auto input_log = JournalReader<Input>::open(*inputs, {"inputs.log", &plans});
   if (!input_log) return forward_error(input_log);
   if (Status same = check_setup(record, input_log->head().setup); !same) return same;

@@ -259,10 +259,11 @@ void Controller::apply_fleet(const std::string& yaml, FleetApply how, const std:
     return answered(tl::unexpected(Error{ErrorKind::kEnvironment, std::move(why), {}}));
   }
   Result<FleetChange> change = fleet_change(yaml);
-  const bool fits = change && change->busy.empty();
-  if (fits && how == FleetApply::kDryRun) {
-    const Result<State> changed = with_fleet(state(), **state().setup().fleets.source(yaml));
-    if (!changed) change = tl::unexpected(changed.error());
+  bool fits = change && change->busy.empty();
+  if (fits) {
+    Status checked = check_change(state(), **state().setup().fleets.source(yaml));
+    fits = checked.has_value();
+    if (!fits) change = forward_error(checked);
   }
   if (!fits || how == FleetApply::kDryRun) return answered(std::move(change));
   change->applied = true;

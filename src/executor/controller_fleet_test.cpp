@@ -90,6 +90,39 @@ TEST_F(ControllerFleetTest, WorkKeepsItsNumberThoughItsJobFitsTheFirstFacts) {
             train(512));
 }
 
+// The plans of the log are those of the fleet at their time, and those of running jobs stay.
+TEST_F(ControllerFleetTest, PlansOfAChangedFleetAreReplayedAndRunOn) {
+  const auto with = [](const std::string& row) {
+    return grown("node7") +
+           "---\napiVersion: orrery/v1\nkind: Catalog\nname: slow\naccelerators:\n"
+           "- {id: nvidia-h100-sxm5-80g, " +
+           row + "}\n";
+  };
+  const Result<FleetChange> slow = apply(with("hbm_bandwidth_bytes_per_s: 1.0e12"));
+  ASSERT_TRUE(slow) << slow.error().text();
+  Session session;
+  join("node7", session);
+  (void)train(1024);
+  await([&] { return !session.orders<LaunchRanks>().empty(); });
+  const auto step = [&] {
+    const State& state = controller_->state();
+    const auto& request = state.job(JobId(0)).submission->request;
+    const PlanEntry* entry = state.plans().find(*request.roles[0].options[0].plan);
+    return entry != nullptr && *entry ? entry->value().front().step_seconds : 0;
+  };
+  const double before = step();
+  EXPECT_GT(before, 0);
+  stop();
+  start();
+  EXPECT_EQ(step(), before);
+  EXPECT_TRUE(apply(with("hbm_bandwidth_bytes_per_s: 1.1e12"), FleetApply::kDryRun));
+  const Result<FleetChange> small =
+      apply(with("hbm_bytes: 20000000000, driver_visible_memory_bytes: 20000000000"));
+  ASSERT_FALSE(small);
+  EXPECT_NE(small.error().text().find("job 0 runs by a plan that"), std::string::npos)
+      << small.error().text();
+}
+
 TEST_F(ControllerFleetTest, ChangedPricesCountFromTheChangeOn) {
   Session session;
   join("node0", session);
@@ -103,13 +136,15 @@ TEST_F(ControllerFleetTest, ChangedPricesCountFromTheChangeOn) {
   const Result<FleetChange> changed = apply(dear);
   ASSERT_TRUE(changed) << changed.error().text();
   EXPECT_TRUE(changed->added.empty() && changed->retired.empty());
+  const Instant at = controller_->state().job(jobs->front()).metered;
+  EXPECT_LT(controller_->state().usage_of(jobs->front(), at).dollars, 1);
   for (const bool restarted : {false, true}) {
     if (restarted) stop(), start();
-    const State& state = controller_->state();
-    const Instant since = state.fleet_since();
-    EXPECT_LT(state.usage_of(jobs->front(), since).dollars, 1);
-    EXPECT_NEAR(state.usage_of(jobs->front(), since + Duration::seconds(1000)).dollars, 8e9, 1e6);
+    const JobUsage later =
+        controller_->state().usage_of(jobs->front(), at + Duration::seconds(1000));
+    EXPECT_NEAR(later.dollars, 8e9, 1e6);
   }
+  EXPECT_LT(controller_->state().fleet_since(), at) << "no id has changed";
 }
 
 // Only the fleets in use stay in memory; the log names them all.

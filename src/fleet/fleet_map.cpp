@@ -112,6 +112,17 @@ std::vector<NodeId> FleetMap::retired() const { return positions_without(nodes);
 
 std::vector<NodeId> FleetMap::added() const { return positions_without(nodes_before); }
 
+bool FleetMap::same_ids() const {
+  const auto same = [](const auto& ids) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (!ids[i].valid() || ids[i].value() != i) return false;
+    }
+    return true;
+  };
+  return same(nodes) && same(nodes_before) && same(types) && same(types_before) &&
+         same(power_before);
+}
+
 Result<FleetMap> fleet_map(const Topology& from, const Topology& to) {
   if (Status kept = check_sites(from, to); !kept) return forward_error(kept);
   FleetMap map;

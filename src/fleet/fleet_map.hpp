@@ -29,6 +29,8 @@ struct FleetMap {
 
   [[nodiscard]] std::vector<NodeId> retired() const;  ///< old ids, ascending
   [[nodiscard]] std::vector<NodeId> added() const;    ///< new ids, ascending
+  /// Whether each id means the same in both: prices alone have changed, or nothing.
+  [[nodiscard]] bool same_ids() const;
 };
 
 /// Compares two fleets, whose catalogs may differ: types are the same if their catalog ids are.

@@ -167,6 +167,7 @@ class CoreTarget final : public HistoryTarget {
     core_->replay(event.at, event.what);
     return {};
   }
+  [[nodiscard]] const State& state() const { return core_->state(); }
   std::unique_ptr<Core> take() { return std::move(core_); }
 
  private:
@@ -230,7 +231,9 @@ HistoryResult<RecoveredHistory> recover_history(StoreReader& store, const PlanSo
 
 HistoryResult<RecoveredCore> recover_core(StoreReader& store, const ControlSetup& setup) {
   CoreTarget target(setup);
-  HistoryResult<RecoveredHistory> history = recover_history(store, &setup.plans, target);
+  // The plans of an event are those of the fleet at its time.
+  const PlanSource plans = [&](const PlanKey& key) { return target.state().setup().plans(key); };
+  HistoryResult<RecoveredHistory> history = recover_history(store, &plans, target);
   if (!history) return tl::unexpected(history.error());
   RecoveredCore recovered{target.take(), *std::move(history)};
   recovered.core->resume();

@@ -128,7 +128,11 @@ TEST_F(FleetApplyTest, PricesChangeUnderARunningJob) {
   (void)write("prices/prices.yaml", kPrices);
   const CliRun applied = live("--catalog " + path("prices") + " fleet apply " + two_);
   ASSERT_EQ(applied.code, 0) << applied.err;
-  EXPECT_NE(slurp(path("c/fleet.yaml")).find("name: new-prices"), std::string::npos);
+  const std::string written = slurp(path("c/fleet.yaml"));
+  EXPECT_NE(written.find("name: new-prices"), std::string::npos);
+  const CliRun again = live("--catalog " + path("prices") + " fleet apply " + path("c/fleet.yaml"));
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_EQ(slurp(path("c/fleet.yaml")), written);
   expect_untouched(ids);
   const auto dollars = [&] { return job(ids.front())["bill"]["cost_usd"].get<double>(); };
   EXPECT_TRUE(soon([&] { return dollars() > 8'000; })) << job(ids.front());

@@ -204,8 +204,8 @@ void Core::on(const SetFleet& command) {
   if (!setup.fleets.source) return refuse("the fleet of this cluster does not change");
   const Result<const ControlSetup*> next = setup.fleets.source(command.yaml);
   if (!next) return void(outcome_.answer.status = tl::unexpected(next.error()));
-  if (const Result<State> changed = with_fleet(state_, **next); !changed) {
-    return void(outcome_.answer.status = tl::unexpected(changed.error()));
+  if (Status fits = check_change(state_, **next); !fits) {
+    return void(outcome_.answer.status = std::move(fits));
   }
   emit(FleetSet{command.yaml});
   take_up_fleet();

@@ -36,6 +36,11 @@ namespace orrery {
 /// fleet_map(); a node that is gone has jobs, or its order has changed. O(size of the state).
 [[nodiscard]] Result<State> with_fleet(const State& state, const ControlSetup& next);
 
+/// Checks a change of the fleet that is asked for. Errors: those of with_fleet; a running job's
+/// plan that the new facts change, because the job runs on by its own. O(size of the state), and a
+/// search for each plan.
+[[nodiscard]] Status check_change(const State& state, const ControlSetup& next);
+
 /// Checks an event of a log before it is applied. Error: its fleet cannot be built any more,
 /// because the catalog or the program is another one. O(1) for other events.
 [[nodiscard]] Status check_replay(const State& state, const Event& event);

@@ -5,6 +5,7 @@
 #include "base/assert.hpp"
 #include "control/state/snapshot.hpp"
 #include "control/state/state.hpp"
+#include "fleet/fleet_map.hpp"
 #include "scheduler/pass/taking.hpp"
 
 namespace orrery {
@@ -346,10 +347,12 @@ void State::on(const FleetSet& event) {
   ORRERY_ASSERT(next, "a fleet is read before it is set");
   // Prices may change, and count from now on.
   for (const RunningJob& run : running()) meter(at(run.id));
+  const Result<FleetMap> map = fleet_map(*setup_->topology, *(*next)->topology);
+  ORRERY_ASSERT(map, "a fleet fits the state before it is set");
   Result<State> changed = with_fleet(*this, **next);
   ORRERY_ASSERT(changed, "a fleet fits the state before it is set");
   *this = *std::move(changed);
-  fleet_changes_.last = now_;
+  if (!map->same_ids()) fleet_changes_.last = now_;
 }
 
 }  // namespace orrery

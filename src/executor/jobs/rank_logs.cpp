@@ -58,7 +58,9 @@ void RankLogs::use(const FleetMap& map) {
     if (map.nodes[node.value()].valid()) ran_on.emplace(key, map.nodes[node.value()]);
   }
   ran_on_ = std::move(ran_on);
-  for (auto& [number, wait] : waits_) wait.node = map.nodes[wait.node.value()];
+  for (auto& [number, wait] : waits_) {
+    if (wait.node.valid()) wait.node = map.nodes[wait.node.value()];
+  }
 }
 
 void RankLogs::note_launch(const LaunchRanks& launch, const NodeProgram& program, NodeId node) {
