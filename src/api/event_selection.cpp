@@ -132,10 +132,10 @@ bool EventSelection::matches(const TimedEvent& event) const {
 }
 
 void EventSelection::follow_fleet(const Controller& controller) {
-  const Instant since = controller.state().fleet_since();
-  if (!node || node->since == since) return;
+  const Instant changed = controller.state().fleet_since();
+  if (!node || node->since == changed) return;
   node->id = controller.agents().node_named(node->name).value_or(NodeId());
-  node->since = since;
+  node->since = changed;
 }
 
 Result<EventSelection> event_selection(const Controller& controller, const Visibility& sees,
