@@ -253,6 +253,7 @@ class RequestBuilder {
                       *sequence, longest));
     }
     std::vector<std::uint64_t> ranks;
+    ranks.reserve(request_.question.machines.size());
     for (const MachineChoice& choice : request_.question.machines) {
       ranks.push_back(choice.machine.ranks);
     }
@@ -314,8 +315,10 @@ Result<QuestionFacts> question_facts(const CommandOptions& options, const std::s
                                       "architecture may state \"llama\"",
                                       model, loaded->type));
   }
-  return QuestionFacts{.facts = std::make_unique<Facts>(*std::move(facts)),
-                       .model = std::make_unique<Model>(*std::move(loaded))};
+  QuestionFacts question;
+  question.facts = std::make_unique<Facts>(*std::move(facts));
+  question.model = std::make_unique<Model>(*std::move(loaded));
+  return question;
 }
 
 Result<EconomicsOptions> economics_option(const PlanOptions& plan) {
