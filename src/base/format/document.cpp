@@ -311,8 +311,8 @@ Result<std::string> read_file(const std::string& path, std::size_t size_max) {
   if (file == nullptr) return input_error({}, fmt::format("{}: {}", shown, std::strerror(errno)));
   std::string content;
   std::string chunk(1 << 16, '\0');
-  for (std::size_t got = chunk.size(); got == chunk.size() && content.size() <= size_max;) {
-    got = std::fread(chunk.data(), 1, chunk.size(), file);
+  while (content.size() <= size_max && std::feof(file) == 0 && std::ferror(file) == 0) {
+    const std::size_t got = std::fread(chunk.data(), 1, chunk.size(), file);
     content.append(chunk, 0, got);
   }
   const bool failed = std::ferror(file) != 0;
