@@ -32,7 +32,7 @@ class Resolver {
     }
     const bool serves = kind_ == JobKind::kServe || spec_.rate.has_value();
     if (Status set = serves ? set_serving() : set_training(); !set) return forward_error(set);
-    return std::move(sized_);
+    return sized_;
   }
 
  private:
