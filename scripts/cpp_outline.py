@@ -93,12 +93,12 @@ INCLUDE = re.compile(r'^#\s*include\s+["<](?:[^">]*/)?([^">]+)[">]', re.M)
 
 
 def code_words(text):
-    """The words of a text without comments, contents of texts, and folders and order of includes: what
-    decides whether it compiles."""
+    """The words of a text without comments, contents of texts and folders of includes: what decides
+    whether it compiles."""
     def word(match):
         return " " if match["comment"] else match.group(0) if match["number"] else ' "" '
-    code = LITERALS.sub(word, INCLUDE.sub("", text))
-    return sorted(INCLUDE.findall(text)) + re.sub(r'(?:""\s*)+', '"" ', code).split()
+    code = LITERALS.sub(word, INCLUDE.sub(r"include \1", text))
+    return re.sub(r'(?:""\s*)+', '"" ', code).split()
 
 
 def declared_in(text):
