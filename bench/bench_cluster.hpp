@@ -14,14 +14,12 @@
 #include "bench/figure.hpp"
 #include "fleet/fleet.hpp"
 #include "fleet/spec/builder.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "perf/builtin_calibration.hpp"
+#include "perf/facts.hpp"
 #include "scheduler/pass/taking.hpp"
 #include "scheduler/place/job_placer.hpp"
 #include "scheduler/plans/plan_work.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/tenants/queue_order.hpp"
-#include "workload/builtin_models.hpp"
 
 namespace orrery {
 
@@ -45,25 +43,18 @@ inline TenantTree tenants_of(const std::string& yaml, const Topology& topology) 
   return must(build_tenant_tree(must(read_tenants_spec(document)), topology));
 }
 
-/// What plans and prices rest on.
-struct BenchFacts {
-  Catalog catalog = must(Catalog::load(builtin_catalog(), {}));
-  ModelCatalog models = must(ModelCatalog::load(builtin_models(), {}));
-  Calibration calibration = must(Calibration::load(builtin_calibration(), {}));
-
-  [[nodiscard]] PlannerFacts planner() const { return {catalog, calibration}; }
-};
-
 class BenchCluster {
  public:
-  BenchCluster(const BenchFacts& facts, const std::string& fleet, const std::string& tenants)
-      : fleet_(topology_of(fleet, facts.catalog)),
+  BenchCluster(const Facts& facts, const std::string& fleet, const std::string& tenants)
+      : fleet_(topology_of(fleet, facts.catalog())),
         tree_(fleet_.topology()),
         scheduler_(tree_),
         placer_(tree_),
         tenants_(tenants_of(tenants, fleet_.topology())),
         usage_(tenants_),
-        costs_(must(FleetCosts::make(facts.planner(), fleet_.topology(), {}))) {}
+        costs_(
+            must(FleetCosts::make({facts.catalog(), facts.calibration()}, fleet_.topology(), {}))) {
+  }
 
   [[nodiscard]] Fleet& fleet() { return fleet_; }
   [[nodiscard]] const PlaceTree& tree() const { return tree_; }

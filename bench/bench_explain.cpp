@@ -39,7 +39,7 @@ std::string fleet_text() {
 void bench_cost() {
   constexpr std::size_t kQueue = 300;
   constexpr int kAsked = 20;
-  const BenchFacts facts;
+  const Facts facts = must(Facts::load({}));
   BenchCluster cluster(facts, fleet_text(),
                        "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n"
                        "- {name: a, weight: 2}\n- {name: b}\n- {name: c}\n");
@@ -134,9 +134,9 @@ class ForecastRun64 {
 };
 
 void bench_forecasts(std::uint64_t seeds) {
-  const BenchFacts facts;
+  const Facts facts = must(Facts::load({}));
   const AcceleratorFleet fleet =
-      must(fleet_of_accelerators(facts.catalog, {{{"h100", 32}, {"mi300x", 32}}, std::nullopt}));
+      must(fleet_of_accelerators(facts.catalog(), {{{"h100", 32}, {"mi300x", 32}}, std::nullopt}));
   const Document document =
       must(Document::parse("apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n"
                            "- {name: tenant-1, weight: 2}\n- {name: tenant-2}\n- {name: tenant-3}\n"
@@ -147,8 +147,7 @@ void bench_forecasts(std::uint64_t seeds) {
     for (const char* name : {"easy", "capacity", "hardware-aware"}) {
       Held held;
       for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
-        const auto cluster = must(ControlFacts::make(
-            {facts.catalog, facts.calibration, facts.models}, fleet.spec, shared));
+        const auto cluster = must(ControlFacts::make(facts.view(), fleet.spec, shared));
         ForecastRun64(*cluster, seed).play(must(policy_named(name)), held);
       }
       const std::string of =

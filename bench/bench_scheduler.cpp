@@ -99,15 +99,15 @@ double percentile(std::vector<double> values, double part) {
 }
 
 /// Plans of Llama-3.1-70B, steps of so many sequences of 8,192 tokens, on 64 to 4,096 of each type.
-void put_plans(const BenchFacts& facts, const Topology& topology, double sequences,
-               PlanTable& plans) {
-  const Work work{.model = &must(facts.models.require("llama-3.1-70b"))->model,
+void put_plans(const Facts& facts, const Topology& topology, double sequences, PlanTable& plans) {
+  const Work work{.model = &must(facts.models().require("llama-3.1-70b"))->model,
                   .what = TrainingWork{.sequence = Tokens(8192), .global_batch = sequences}};
   for (std::uint32_t type = 0; type < topology.type_count(); ++type) {
     for (std::uint32_t devices = 64; devices <= 4096; devices *= 2) {
       const FleetTypeId id(type);
-      plans.put({WorkId(0), id, devices},
-                plan_work({facts.planner(), topology}, work, {id, devices}, 4));
+      plans.put(
+          {WorkId(0), id, devices},
+          plan_work({{facts.catalog(), facts.calibration()}, topology}, work, {id, devices}, 4));
     }
   }
 }
@@ -115,7 +115,7 @@ void put_plans(const BenchFacts& facts, const Topology& topology, double sequenc
 /// The k12 fleet with two thirds of its pods H100, the rest H200, and plans of Llama-3.1-70B.
 class Yard {
  public:
-  explicit Yard(const BenchFacts& facts)
+  explicit Yard(const Facts& facts)
       : cluster_(facts, k12_text({{"dgx-h100", 8}, {"dgx-h200", 4}}), kTenants) {
     put_plans(facts, cluster_.fleet().topology(), 1024, cluster_.plans());
   }
@@ -196,7 +196,7 @@ constexpr std::array<FluxionCase, 6> kFluxion{
 void bench_fluxion() {
   constexpr double kTimesFaster = 20;
   constexpr double kPeerMegabytes = 576;
-  const Catalog catalog = must(Catalog::load(builtin_catalog(), {}));
+  const Catalog catalog = must(Facts::load({})).catalog();
   const Topology topology = topology_of(k12_text({{"dgx-h100", 12}}), catalog);
   const PlaceTree tree(topology);
   for (const FluxionCase& one : kFluxion) {
@@ -249,8 +249,8 @@ void print_quality(const std::string& rule, const ChurnResult& half) {
 
 // Places the same arrivals by each rule, starting from an empty fleet. A step has 4 M tokens, so
 // that 512 devices feel their network.
-void bench_quality(const BenchFacts& facts) {
-  const Topology topology = topology_of(k12_text({{"dgx-h100", 36}}, 11), facts.catalog);
+void bench_quality(const Facts& facts) {
+  const Topology topology = topology_of(k12_text({{"dgx-h100", 36}}, 11), facts.catalog());
   const PlaceTree tree(topology);
   PlanTable plans;
   put_plans(facts, topology, 512, plans);
@@ -493,7 +493,7 @@ sites:
 )";
 
 // Slurm's figures were measured elsewhere, on its own simulator of these sizes.
-void bench_slurm(const BenchFacts& facts, Yard& yard) {
+void bench_slurm(const Facts& facts, Yard& yard) {
   constexpr double kSlurmFullDepth = 39.5;  // s
   constexpr double kSlurmJob = 254;         // ms
   constexpr double kSlurmFill = 126;        // s
@@ -540,7 +540,7 @@ int run(int argc, char** argv) {
   const std::string_view only = argc == 3 && std::string_view(argv[1]) == "--only" ? argv[2] : "";
   const auto wanted = [only](std::string_view name) { return only.empty() || only == name; };
   if (wanted("fluxion")) bench_fluxion();
-  const BenchFacts facts;
+  const Facts facts = must(Facts::load({}));
   if (wanted("quality")) bench_quality(facts);
   Yard yard(facts);
   if (wanted("small")) bench_small(yard);

@@ -172,10 +172,10 @@ class LoggedRun {
 };
 
 void measure_recovery(const BenchDirectory& directory) {
-  const BenchFacts facts;
+  const Facts facts = must(Facts::load({}));
   const std::string fleet =
       must(read_file(ORRERY_SOURCE_DIR "/examples/fleets/superpod-h100.yaml", Document::kSizeMax));
-  const Topology topology = topology_of(fleet, facts.catalog);
+  const Topology topology = topology_of(fleet, facts.catalog());
   const PlaceTree tree(topology);
   const TenantTree tenants = default_tenant_tree(topology);
   ControlSetup setup;

@@ -73,7 +73,7 @@ Status run_design(const CommandOptions& options, const DesignOptions& asked) {
   if (Status set = set_precision(*spec, asked.precision); !set) return set;
   Result<Seconds> span = quantity_option<Seconds>("span", asked.span);
   if (!span) return forward_error(span);
-  const DesignFacts facts{known->catalog(), known->calibration(), known->models()};
+  const FactsView facts = known->view();
   Result<Design> design = design_fleet(facts, *spec, [](const DesignCandidate& candidate) {
     say("planning for " + candidate.accelerator->id);
   });

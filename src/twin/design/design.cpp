@@ -43,7 +43,7 @@ struct Draft {
 /// Builds and sizes the fleet of one option.
 class Sizer {
  public:
-  Sizer(const DesignFacts& facts, const Design& design, const DesignOption& option)
+  Sizer(const FactsView& facts, const Design& design, const DesignOption& option)
       : facts_(facts), design_(design), spec_(*design.spec), option_(option) {}
 
   /// Errors: kInfeasible; `needs` then holds what the least fleet takes.
@@ -213,7 +213,7 @@ class Sizer {
       if (!wanted) return forward_error(wanted);
       need.wanted = *wanted;
     }
-    Result<StorageChoice> storage = storage_for(facts_.planner(), need);
+    Result<StorageChoice> storage = storage_for({facts_.catalog, facts_.calibration}, need);
     if (!storage) return forward_error(storage);
     draft.storage = *storage;
     return {};
@@ -264,8 +264,9 @@ class Sizer {
       if (!job) return forward_error(job);
       const Seconds detect = draft.groups[work.group].faults.detect;
       Result<JobGoodput> goodput =
-          work.asked->serves() ? served(*job, detect)
-                               : training_goodput(facts_.planner(), *job, draft.storage, detect);
+          work.asked->serves()
+              ? served(*job, detect)
+              : training_goodput({facts_.catalog, facts_.calibration}, *job, draft.storage, detect);
       if (!goodput) return forward_error(goodput);
       work.goodput = *goodput;
       work.tokens = work.rate.tokens * work.accelerators() * goodput->parts.effective;
@@ -285,7 +286,7 @@ class Sizer {
     return goodput;
   }
 
-  const DesignFacts& facts_;
+  const FactsView& facts_;
   const Design& design_;
   const DesignSpec& spec_;
   const DesignOption& option_;
@@ -296,7 +297,7 @@ class Sizer {
 
 class Designer {
  public:
-  Designer(const DesignFacts& facts, const DesignSpec& spec, const DesignProgress& progress)
+  Designer(const FactsView& facts, const DesignSpec& spec, const DesignProgress& progress)
       : facts_(facts), spec_(spec), progress_(progress) {
     design_.spec = &spec;
     design_.beside = facts.calibration.first_of({"money.network.fraction"}) +
@@ -446,7 +447,7 @@ class Designer {
     design_.useful_hour = yearly / (8760 * useful);
   }
 
-  const DesignFacts& facts_;
+  const FactsView& facts_;
   const DesignSpec& spec_;
   const DesignProgress& progress_;
   Design design_;
@@ -460,7 +461,7 @@ double Design::accelerators() const {
   return sum;
 }
 
-Result<Design> design_fleet(const DesignFacts& facts, const DesignSpec& spec,
+Result<Design> design_fleet(const FactsView& facts, const DesignSpec& spec,
                             const DesignProgress& progress) {
   return Designer(facts, spec, progress).answer();
 }

@@ -100,7 +100,7 @@ using DesignProgress = std::function<void(const DesignCandidate&)>;
 /// Errors: kInput with file:line:column, unknown names among them; kInfeasible: no candidate does
 /// all the work, with each one's reason; the limits hold no fleet with one job of each work, with
 /// the smallest change that does.
-[[nodiscard]] Result<Design> design_fleet(const DesignFacts& facts, const DesignSpec& spec,
+[[nodiscard]] Result<Design> design_fleet(const FactsView& facts, const DesignSpec& spec,
                                           const DesignProgress& progress);
 
 }  // namespace orrery

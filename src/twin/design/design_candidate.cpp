@@ -25,7 +25,7 @@ RoleSpec role_of(const DesignWork& work) {
   return role;
 }
 
-MaybeRate training_rate(const DesignFacts& facts, const DesignCandidate& candidate,
+MaybeRate training_rate(const FactsView& facts, const DesignCandidate& candidate,
                         const DesignWork& work) {
   const Result<SizedWork> sized = resolve_work(role_of(work), work.kind, facts.models);
   if (!sized) return tl::unexpected(sized.error());
@@ -48,7 +48,7 @@ MaybeRate training_rate(const DesignFacts& facts, const DesignCandidate& candida
        .machine = *std::move(machine),
        .request = request}};
   question.best = 1;
-  const Result<PlanAnswer> answer = plan(facts.planner(), question);
+  const Result<PlanAnswer> answer = plan({facts.catalog, facts.calibration}, question);
   if (!answer) return tl::unexpected(answer.error());
   const PlanOffer& best = answer->plans.front();
   return WorkRate{
@@ -67,7 +67,7 @@ std::uint32_t service_accelerators(double instance, const DesignCandidate& candi
   return static_cast<std::uint32_t>(std::ceil(most / each) * each);
 }
 
-MaybeRate serving_rate(const DesignFacts& facts, const DesignCandidate& candidate,
+MaybeRate serving_rate(const FactsView& facts, const DesignCandidate& candidate,
                        const DesignWork& work) {
   const Result<const CatalogModel*> model = facts.models.require(work.work.model, work.where);
   if (!model) return tl::unexpected(model.error());
@@ -85,7 +85,7 @@ MaybeRate serving_rate(const DesignFacts& facts, const DesignCandidate& candidat
   question.machines = {std::move(choice)};
   question.objective = priced ? ServingObjective::kCost : ServingObjective::kEnergy;
   question.best = 1;
-  const Result<ServingAnswer> answer = plan_serving(facts.planner(), question);
+  const Result<ServingAnswer> answer = plan_serving({facts.catalog, facts.calibration}, question);
   if (!answer) return tl::unexpected(answer.error());
   const ServingOffer& best = answer->plans.front();
   return WorkRate{.accelerators = service_accelerators(best.accelerators(), candidate, work),
@@ -97,7 +97,7 @@ MaybeRate serving_rate(const DesignFacts& facts, const DesignCandidate& candidat
 
 class CandidateFinder {
  public:
-  CandidateFinder(const DesignFacts& facts, const DesignSpec& spec) : facts_(facts), spec_(spec) {}
+  CandidateFinder(const FactsView& facts, const DesignSpec& spec) : facts_(facts), spec_(spec) {}
 
   Result<std::vector<DesignCandidate>> find() {
     for (const DesignPart& part : spec_.exclude) {
@@ -145,7 +145,7 @@ class CandidateFinder {
     return {};
   }
 
-  const DesignFacts& facts_;
+  const FactsView& facts_;
   const DesignSpec& spec_;
   std::vector<const Accelerator*> excluded_;
   std::vector<DesignCandidate> found_;
@@ -153,12 +153,12 @@ class CandidateFinder {
 
 }  // namespace
 
-Result<std::vector<DesignCandidate>> design_candidates(const DesignFacts& facts,
+Result<std::vector<DesignCandidate>> design_candidates(const FactsView& facts,
                                                        const DesignSpec& spec) {
   return CandidateFinder(facts, spec).find();
 }
 
-MaybeRate rate_of(const DesignFacts& facts, const DesignCandidate& candidate,
+MaybeRate rate_of(const FactsView& facts, const DesignCandidate& candidate,
                   const DesignWork& work) {
   return work.serves() ? serving_rate(facts, candidate, work)
                        : training_rate(facts, candidate, work);

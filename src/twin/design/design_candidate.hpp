@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "perf/facts.hpp"
 #include "perf/site/purchase_price.hpp"
 #include "planner/economics.hpp"
 #include "twin/design/design_spec.hpp"
-#include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 
@@ -40,24 +40,15 @@ struct DesignCandidate {
   [[nodiscard]] double node_accelerators() const { return node->accelerators_per_node; }
 };
 
-/// What a design rests on; all must outlive it.
-struct DesignFacts {
-  const Catalog& catalog;
-  const Calibration& calibration;
-  const ModelCatalog& models;
-
-  [[nodiscard]] PlannerFacts planner() const { return {catalog, calibration}; }
-};
-
 /// Returns the candidates that the spec names, else every type whose node has a rated power and,
 /// where there is a budget, a purchase price; without those it excludes. Errors: unknown names,
 /// with their position; no candidate; a named one without the figures, naming them.
-[[nodiscard]] Result<std::vector<DesignCandidate>> design_candidates(const DesignFacts& facts,
+[[nodiscard]] Result<std::vector<DesignCandidate>> design_candidates(const FactsView& facts,
                                                                      const DesignSpec& spec);
 
 /// Finds the best plan of one job of the work on such nodes. Errors: kInput for user errors in the
 /// work; else why there is no plan, with the smallest changes that help.
-[[nodiscard]] MaybeRate rate_of(const DesignFacts& facts, const DesignCandidate& candidate,
+[[nodiscard]] MaybeRate rate_of(const FactsView& facts, const DesignCandidate& candidate,
                                 const DesignWork& work);
 
 }  // namespace orrery

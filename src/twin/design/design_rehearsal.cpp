@@ -128,10 +128,10 @@ bool confirmed(const Design& design, const Rehearsal& rehearsal) {
   return std::abs(difference(design, rehearsal)) <= kConfirmedWithin;
 }
 
-Result<Rehearsal> rehearse(const DesignFacts& facts, const Design& design,
+Result<Rehearsal> rehearse(const FactsView& facts, const Design& design,
                            const RehearsalOptions& options) {
-  Result<std::unique_ptr<ControlFacts>> cluster = ControlFacts::make(
-      {facts.catalog, facts.calibration, facts.models}, design.site.fleet, nullptr);
+  Result<std::unique_ptr<ControlFacts>> cluster =
+      ControlFacts::make(facts, design.site.fleet, nullptr);
   if (!cluster) return forward_error(cluster);
   Result<ReplayRules> rules = replay_rules("orrery");
   if (!rules) return forward_error(rules);

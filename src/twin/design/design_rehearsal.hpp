@@ -35,7 +35,7 @@ inline constexpr double kConfirmedWithin = 0.05;
 [[nodiscard]] bool confirmed(const Design& design, const Rehearsal& rehearsal);
 
 /// Errors: a job that the fleet cannot run.
-[[nodiscard]] Result<Rehearsal> rehearse(const DesignFacts& facts, const Design& design,
+[[nodiscard]] Result<Rehearsal> rehearse(const FactsView& facts, const Design& design,
                                          const RehearsalOptions& options);
 
 }  // namespace orrery

@@ -38,7 +38,7 @@ std::optional<RedundantSupply> supply_for(const Catalog& catalog, std::string_vi
 
 class SiteBuilder {
  public:
-  SiteBuilder(const DesignFacts& facts, const SiteQuestion& of) : facts_(facts), of_(of) {}
+  SiteBuilder(const FactsView& facts, const SiteQuestion& of) : facts_(facts), of_(of) {}
 
   Result<DesignedSite> build(Limit limit) {
     if (Status made = add_nodes(); !made) return forward_error(made);
@@ -131,14 +131,14 @@ class SiteBuilder {
     site_.capex = servers * (1 + part("money.network.fraction") + part("money.storage.fraction"));
   }
 
-  const DesignFacts& facts_;
+  const FactsView& facts_;
   const SiteQuestion& of_;
   DesignedSite site_;
 };
 
 class Bill {
  public:
-  Bill(const DesignFacts& facts, const SiteQuestion& of, const DesignedSite& site)
+  Bill(const FactsView& facts, const SiteQuestion& of, const DesignedSite& site)
       : facts_(facts), of_(of), site_(site) {}
 
   std::vector<BillRow> rows() {
@@ -260,7 +260,7 @@ class Bill {
                          "PUE {:.2f}; no price in the catalog: part of the building", site_.pue)});
   }
 
-  const DesignFacts& facts_;
+  const FactsView& facts_;
   const SiteQuestion& of_;
   const DesignedSite& site_;
   std::vector<BillRow> rows_;
@@ -286,15 +286,15 @@ std::uint32_t unit_nodes(const DesignCandidate& candidate) {
   return static_cast<std::uint32_t>(node.scale_up_domain_accelerators / node.accelerators_per_node);
 }
 
-Result<DesignedSite> build_site(const DesignFacts& facts, const SiteQuestion& of) {
+Result<DesignedSite> build_site(const FactsView& facts, const SiteQuestion& of) {
   return SiteBuilder(facts, of).build(Limit::kHeld);
 }
 
-Result<DesignedSite> probe_site(const DesignFacts& facts, const SiteQuestion& of) {
+Result<DesignedSite> probe_site(const FactsView& facts, const SiteQuestion& of) {
   return SiteBuilder(facts, of).build(Limit::kNone);
 }
 
-std::vector<BillRow> bill_of(const DesignFacts& facts, const SiteQuestion& of,
+std::vector<BillRow> bill_of(const FactsView& facts, const SiteQuestion& of,
                              const DesignedSite& site) {
   return Bill(facts, of, site).rows();
 }

@@ -46,10 +46,10 @@ struct DesignedSite {
 };
 
 /// Errors: what the fleet builder refuses, including an exceeded power limit of the site.
-[[nodiscard]] Result<DesignedSite> build_site(const DesignFacts& facts, const SiteQuestion& of);
+[[nodiscard]] Result<DesignedSite> build_site(const FactsView& facts, const SiteQuestion& of);
 
 /// Builds the site without its limit on power, to see how much it would draw.
-[[nodiscard]] Result<DesignedSite> probe_site(const DesignFacts& facts, const SiteQuestion& of);
+[[nodiscard]] Result<DesignedSite> probe_site(const FactsView& facts, const SiteQuestion& of);
 
 /// One line of a bill of materials. An item without a price is counted, and no price is invented.
 struct BillRow {
@@ -73,7 +73,7 @@ void describe(Visitor& visitor, Self& b) {
   visitor.required("basis", b.basis);
 }
 
-[[nodiscard]] std::vector<BillRow> bill_of(const DesignFacts& facts, const SiteQuestion& of,
+[[nodiscard]] std::vector<BillRow> bill_of(const FactsView& facts, const SiteQuestion& of,
                                            const DesignedSite& site);
 
 /// Nodes that fit into the rack these nodes are put into.

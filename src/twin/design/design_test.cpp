@@ -34,9 +34,9 @@ DesignSpec lab(const std::string& power) {
 
 class DesignTest : public testing::Test {
  protected:
-  static const DesignFacts& facts() {
+  static const FactsView& facts() {
     static const ModelCatalog models = *ModelCatalog::load(builtin_models(), {});
-    static const DesignFacts all{builtin_facts(), builtin_constants(), models};
+    static const FactsView all{builtin_facts(), builtin_constants(), models};
     return all;
   }
 };
@@ -84,7 +84,7 @@ TEST_F(DesignTest, StorageHoldsTheStallOfCheckpointsAndNoUnitIsTooMany) {
   const StorageNeed need{.jobs = {job},
                          .capacity = Bytes(0),
                          .wanted = facts().catalog.find<StorageSystem>("ddn-ai400x2-turbo")};
-  const Result<StorageChoice> choice = storage_for(facts().planner(), need);
+  const Result<StorageChoice> choice = storage_for({facts().catalog, facts().calibration}, need);
   ASSERT_TRUE(choice) << choice.error().text();
   const auto part = [&](double units) {
     const Seconds write = job.checkpoint / (*choice->system->write * units);
