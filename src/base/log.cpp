@@ -165,7 +165,8 @@ void DescriptorLogSink::write_line(std::string_view line) {
     if (wrote > 0) {
       line.remove_prefix(static_cast<std::size_t>(wrote));
     } else if (wrote < 0 && errno == EAGAIN) {
-      // Somebody made it non-blocking; a log still waits for its reader rather than tear a line.
+      // Another process made it non-blocking; a log still waits for its reader rather than tear a
+      // line.
       pollfd room{descriptor_, POLLOUT, 0};
       static_cast<void>(::poll(&room, 1, -1));
     } else if (wrote == 0 || errno != EINTR) {

@@ -66,7 +66,7 @@ ControlFacts::PlanSearch ControlFacts::search(const PlanKey& key) const {
   if (key.work.value() >= works_.size()) {
     return [] {
       return std::make_shared<const PlanEntry>(tl::unexpected(
-          Rejection{.kind = RejectionKind::kNever, .reason = "nobody brought that work"}));
+          Rejection{.kind = RejectionKind::kNever, .reason = "the work is not registered"}));
     };
   }
   return [this, work = works_[key.work], piece = FleetPiece{key.type, key.devices}] {

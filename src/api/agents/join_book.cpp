@@ -62,7 +62,7 @@ Result<std::string> JoinBook::node_of(std::string_view token) const {
     return found->second.node;
   }
   return input_error({},
-                     "this token lets nobody join: it is not known here, was used, or is older "
+                     "this token lets no node join: it is not known here, was used, or is older "
                      "than an hour; `orrery node token NODE` makes a new one");
 }
 

@@ -44,7 +44,7 @@ TEST_F(ServerTest, ATokenLetsOneAgentJoinOnceAndAsItsNodeAlone) {
   EXPECT_EQ(agent_hears({{joined->certificate(), own.key}, authority}, "node1"), "welcome");
   const auto again = nobody.call<v1::JoinResponse>("Join", join);
   ASSERT_FALSE(again);
-  EXPECT_NE(again.error().text().find("lets nobody join"), std::string::npos);
+  EXPECT_NE(again.error().text().find("lets no node join"), std::string::npos);
 }
 
 TEST_F(ServerTest, ACertificateIsRenewedForItsNodeWhileItsStreamGoesOn) {

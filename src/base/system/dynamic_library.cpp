@@ -12,7 +12,7 @@ Result<std::unique_ptr<DynamicLibrary>> DynamicLibrary::open(std::span<const std
       return std::make_unique<DynamicLibrary>(name, handle);
     }
     const char* said = ::dlerror();
-    const std::string_view why = said != nullptr ? said : "nobody says why";
+    const std::string_view why = said != nullptr ? said : "the cause is unknown";
     // It tells in words alone whether the file is absent, or one that it needs: that one is named.
     const bool absent = why.starts_with(name) && why.find("No such file") != why.npos;
     if (!absent) return environment_error(fmt::format("cannot load {}: {}", name, why));

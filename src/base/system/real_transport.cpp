@@ -69,7 +69,8 @@ Status remove_stale_socket(const SocketAddress& address) {
   const FileDescriptor probe = make_socket(address);
   if (!probe.valid()) return failed_to("make a socket", address);
   if (::connect(probe.get(), address.get(), address.size()) == 0 || errno != ECONNREFUSED) {
-    return environment_error(fmt::format("{}: somebody listens there already", address.text()));
+    return environment_error(
+        fmt::format("{}: another process listens there already", address.text()));
   }
   if (::unlink(path.c_str()) != 0) return failed_to("remove the stale socket", address);
   return {};

@@ -344,7 +344,7 @@ TEST(Snapshot, NeedsSomebodyWhoKnowsItsPlans) {
   setup.plans = nullptr;
   const Status status = restored(setup, snapshot_of(cluster.state()));
   ASSERT_FALSE(status);
-  EXPECT_EQ(status.error().message, "the snapshot has plans, and nobody can plan here");
+  EXPECT_EQ(status.error().message, "the snapshot has plans, and this setup has no planner");
 }
 
 TEST(Snapshot, HasAnotherDigestAfterEveryEvent) {

@@ -141,7 +141,7 @@ void StateCodec::make_usage(State& state, const Parts& parts) {
 
 Status StateCodec::make_plans(State& state, const Parts& parts) {
   if (!parts.plans.empty() && !state.setup().plans) {
-    return environment_error("the snapshot has plans, and nobody can plan here");
+    return environment_error("the snapshot has plans, and this setup has no planner");
   }
   for (const PlanKey& key : parts.plans) {
     const std::shared_ptr<const PlanEntry> entry = state.setup().plans(key);

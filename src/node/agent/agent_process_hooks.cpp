@@ -59,7 +59,7 @@ void AgentProcess::end_prologue(const AttemptId& of, const std::string& failure)
   const KeeperLaunch launch = *std::exchange(attempt.launch, std::nullopt);
   if (failure.empty()) {
     hook_complaint_.clear();
-    mend_if_well();  // Somebody has, and the controller may still wait to hear so.
+    mend_if_well();  // The hook works again, and the controller may still wait for that.
     start_keeper(id, launch);
   } else {
     const std::string evidence = fmt::format("the prologue failed: {}", failure);

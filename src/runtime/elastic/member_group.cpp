@@ -149,7 +149,7 @@ Result<Roster> MemberGroup::come_to_first_meeting(std::uint64_t step) {
   const std::string text = to_text(hello(static_cast<MemberId>(settings_.rank), step));
   const MemberId first{0};
   const Instant deadline = clock_.now_monotonic() + settings_.meeting;
-  std::string why = "nobody answered";
+  std::string why = "no other rank answered";
   while (clock_.now_monotonic() < deadline) {
     if (!mesh_.connected(first)) {
       if (settings_.over && settings_.over()) {
@@ -194,7 +194,7 @@ Result<Roster> MemberGroup::ask_for_place() {
       if (roster && self_ != MemberId::kNobody) return std::move(*roster);
     }
     if (settings_.over && settings_.over()) {
-      return environment_error(fmt::format("nobody of {} is left to join", settings_.gang));
+      return environment_error(fmt::format("no rank of {} is left to join", settings_.gang));
     }
     mesh_.pump(kRound);
   }

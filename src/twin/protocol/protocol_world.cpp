@@ -335,7 +335,8 @@ void ProtocolWorld::refuse_or_submit(std::size_t n) {
   if (disk_full_) return note("a submission is refused, the disk is full");
   if (!controller_) return;
   const std::string& tenant = clients_[n].job.tenant;
-  if (!state().tenants().find(tenant)) return note("a submission is refused, nobody is " + tenant);
+  if (!state().tenants().find(tenant))
+    return note("a submission is refused, there is no tenant " + tenant);
   handle({time_.now(), SubmitJob{submission_of(n)}, fmt::format("request-{}", n)},
          [this, n](const Answer& answer) {
            if (answer.status && !chance(rules_.loss)) clients_[n].answered = true;
