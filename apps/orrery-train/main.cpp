@@ -60,7 +60,9 @@ struct Options {
   std::string verify;
   std::int64_t train_tokenizer = 0;  ///< tokens; 0: no
   std::string out;
+  std::string export_file;
   bool generate = false;
+  std::string weights;
   std::string prompt = "#include <";
   GenerateOptions text{.tokens = 400, .temperature = 0.8, .top_k = 40};
 };
@@ -275,22 +277,51 @@ int verify(const std::string& directory) {
   return good ? 0 : 1;
 }
 
-/// Text from the newest checkpoint.
+/// Returns a reader of the newest valid checkpoint.
+Result<CheckpointReader> open_newest(const TrainingSpec& spec) {
+  Result<FoundCheckpoint> found = open_newest_good(spec.checkpoint.directory);
+  if (!found) return forward_error(found);
+  if (!found->reader) {
+    return environment_error(fmt::format("{}: no valid checkpoint", spec.checkpoint.directory));
+  }
+  return *std::move(found->reader);
+}
+
+/// Writes the newest checkpoint as a safetensors file.
+int export_checkpoint(const TrainingSpec& spec, const std::string& path) {
+  Result<CheckpointReader> reader = open_newest(spec);
+  if (!reader) return complain(reader.error());
+  if (Status written = export_safetensors(*reader, path); !written) {
+    return complain(written.error());
+  }
+  fmt::print("{}: {} tensors of step {}\n", path, reader->tensors().size(),
+             reader->manifest().id.step);
+  return 0;
+}
+
+/// Reads the weights from the file `weights`, or from the newest checkpoint if it is empty.
+Status read_weights(const TrainingSpec& spec, const std::string& weights, TrainingState& state) {
+  if (!weights.empty()) {
+    Result<SafetensorsFile> file = SafetensorsFile::open(weights);
+    if (!file) return forward_error(file);
+    return state.restore_weights(*file);
+  }
+  Result<CheckpointReader> reader = open_newest(spec);
+  if (!reader) return forward_error(reader);
+  return state.restore(*reader);
+}
+
+/// Generates text from the newest checkpoint, or from the weights of a file.
 int generate_text(TrainingSpec& spec, const Options& options) {
   if (options.prompt.empty())
     return complain({ErrorKind::kInput, "--prompt: expected at least one byte", {}});
   const Result<std::unique_ptr<Tokenizer>> tokenizer = open_tokenizer(spec);
   if (!tokenizer) return complain(tokenizer.error());
-  Result<FoundCheckpoint> found = open_newest_good(spec.checkpoint.directory);
-  if (!found) return complain(found.error());
-  if (!found->reader) {
-    return complain({ErrorKind::kEnvironment,
-                     fmt::format("{}: no valid checkpoint", spec.checkpoint.directory),
-                     {}});
-  }
   TrainableTransformer model(spec.model, 1);
   TrainingState state(spec.model, spec.seed);
-  if (Status read = state.restore(*found->reader); !read) return complain(read.error());
+  if (Status read = read_weights(spec, options.weights, state); !read) {
+    return complain(read.error());
+  }
   std::vector<std::int32_t> prompt;
   (*tokenizer)->encode(options.prompt, prompt);
   const auto tokens = generate(model, state.parameters(), prompt, options.text);
@@ -370,6 +401,7 @@ int run(const Options& options) {
   Result<TrainingSpec> spec = read_spec(options.spec);
   if (!spec) return complain(spec.error());
   if (options.train_tokenizer != 0) return train_tokenizer(*spec, options);
+  if (!options.export_file.empty()) return export_checkpoint(*spec, options.export_file);
   return options.generate ? generate_text(*spec, options) : train(*spec);
 }
 
@@ -383,6 +415,8 @@ int main(int argc, char** argv) {
       "  orrery-train training.yaml                       one rank, here\n"
       "  orrery submit examples/jobs/train-gpt.yaml       a gang started by Orrery\n"
       "  orrery-train training.yaml --generate            text from the newest checkpoint\n"
+      "  orrery-train training.yaml --export gpt.safetensors\n"
+      "                                                   its tensors, for other programs\n"
       "  orrery-train training.yaml --train-tokenizer 4096 --out text.model\n"
       "                                                   a SentencePiece model of its text\n"
       "  orrery-train --verify checkpoints                check the checksums of all checkpoints\n"
@@ -394,11 +428,17 @@ int main(int argc, char** argv) {
   auto* text =
       app.add_flag("--generate", options.generate, "generate text that continues --prompt");
   app.add_option("--prompt", options.prompt, "start of the generated text")->needs(text);
+  app.add_option("--weights", options.weights,
+                 "safetensors file with the weights (default: the newest checkpoint)")
+      ->needs(text);
+  auto* exported = app.add_option("--export", options.export_file,
+                                  "safetensors file to write from the newest checkpoint");
+  exported->excludes(text)->needs(spec);
   auto* pieces = app.add_option("--train-tokenizer", options.train_tokenizer,
                                 "train a tokenizer with this many tokens on the text of SPEC");
   app.add_option("--out", options.out, "file of the tokenizer (default: data.tokenizer)")
       ->needs(pieces);
-  pieces->excludes(text)->needs(spec);
+  pieces->excludes(text)->excludes(exported)->needs(spec);
   app.add_option("--tokens", options.text.tokens, "number of tokens to generate")->needs(text);
   app.add_option("--temperature", options.text.temperature,
                  "sampling temperature; 0 always selects the most likely token")

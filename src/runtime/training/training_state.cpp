@@ -135,14 +135,15 @@ Shared<SavedPart> TrainingState::saved_part(Communicator& all) const {
   return saved;
 }
 
-Status TrainingState::restore_weights(CheckpointReader& reader) {
+template <class Source>
+Status TrainingState::read_weights(Source& source) {
+  const auto& saved = source.tensors();
   for (const ParameterTensor& tensor : model_.whole().tensors()) {
-    const auto found =
-        std::find_if(reader.tensors().begin(), reader.tensors().end(),
-                     [&](const PlacedTensor& placed) { return placed.info.name == tensor.name; });
-    if (found == reader.tensors().end() || found->info.shape == shape_of(tensor)) continue;
+    const auto found = std::ranges::find_if(
+        saved, [&](const auto& each) { return each.info.name == tensor.name; });
+    if (found == saved.end() || found->info.shape == shape_of(tensor)) continue;
     return input_error(
-        {}, fmt::format("the checkpoint is of another model: its {} is {}, not {}", tensor.name,
+        {}, fmt::format("the weights are of another model: its {} is {}, not {}", tensor.name,
                         fmt::join(found->info.shape, " x "), fmt::join(tensor.shape, " x ")));
   }
   Status read;
@@ -150,14 +151,16 @@ Status TrainingState::restore_weights(CheckpointReader& reader) {
     if (!read) return;
     const ParameterTensor& tensor = model_.whole().tensors()[run.tensor];
     const std::size_t begin = run.whole - tensor.begin;
-    read = reader.read({.tensor = tensor.name, .begin = begin, .end = begin + run.size},
+    read = source.read({.tensor = tensor.name, .begin = begin, .end = begin + run.size},
                        std::as_writable_bytes(std::span(parameters_).subspan(run.here, run.size)));
   });
   return read;
 }
 
+Status TrainingState::restore_weights(SafetensorsFile& file) { return read_weights(file); }
+
 Status TrainingState::restore(CheckpointReader& reader) {
-  if (Status read = restore_weights(reader); !read) return read;
+  if (Status read = read_weights(reader); !read) return read;
   Status read;
   for (const auto& [name, moment] :
        {std::pair{kFirstMoment, &first_moment_}, std::pair{kSecondMoment, &second_moment_}}) {

@@ -13,6 +13,7 @@
 
 #include "runtime/checkpoint/checkpoint_reader.hpp"
 #include "runtime/kernels/aligned_floats.hpp"
+#include "runtime/shards/safetensors.hpp"
 #include "runtime/shards/tensor_piece.hpp"
 #include "runtime/trainer/adamw.hpp"
 #include "runtime/training/whole_model.hpp"
@@ -68,6 +69,10 @@ class TrainingState {
   /// Reads this rank's share from a checkpoint. Errors: a checkpoint of another model; the state is
   /// undefined then.
   [[nodiscard]] Status restore(CheckpointReader& reader);
+  /// Reads the weights of this rank's part, all of them float32, from a file. Moments and steps stay
+  /// as they are. Errors: those of the file, or a file of another model; the weights are undefined
+  /// then.
+  [[nodiscard]] Status restore_weights(SafetensorsFile& file);
 
   /// Floats of each of the three vectors of the whole model.
   [[nodiscard]] std::size_t whole_floats() const { return model_.whole().size(); }
@@ -90,7 +95,9 @@ class TrainingState {
   /// Assembles this rank's even_range() of one of the whole model's vectors.
   [[nodiscard]] Shared<AlignedFloats> assembled(Communicator& all, std::size_t vector) const;
   [[nodiscard]] const AlignedFloats& vector(std::size_t which) const;
-  [[nodiscard]] Status restore_weights(CheckpointReader& reader);
+  /// `Source` is CheckpointReader or SafetensorsFile.
+  template <class Source>
+  [[nodiscard]] Status read_weights(Source& source);
 
   WholeModel model_;
   StateShare share_;

@@ -150,6 +150,9 @@ TEST_P(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
       if (group.rank() == 0 && whole.empty()) whole = *hash;
     });
     must_do(commit_checkpoint(directory, {.id = id, .world = saves.ranks(), .shards = records}));
+    const std::string exported = directory + "/model.safetensors";
+    FoundCheckpoint written = must_have(open_newest_good(directory));
+    must_do(export_safetensors(written.reader.value(), exported));
     for (const SharedOut& reads : GetParam().layouts) {
       SCOPED_TRACE(testing::Message() << saves << " read by " << reads);
       share(reads, [&](MemberGroup& group, TrainingState& state, const WholeModel&) {
@@ -160,6 +163,12 @@ TEST_P(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
         const auto hash = state.hash(group.communicator());
         ASSERT_TRUE(hash);
         if (group.rank() == 0) EXPECT_EQ(*hash, whole);
+        const AlignedFloats weights(state.parameters().begin(), state.parameters().end());
+        TrainingState other(config_, kSeed + 1, reads.of(group.rank()));
+        EXPECT_FALSE(std::ranges::equal(other.parameters(), weights));
+        SafetensorsFile file = must_have(SafetensorsFile::open(exported));
+        must_do(other.restore_weights(file));
+        EXPECT_TRUE(std::ranges::equal(other.parameters(), weights));
       });
     }
   }
