@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,25 +76,24 @@ std::string change_lines(const v1::FleetChange& change) {
   return text;
 }
 
-/// Returns the first document of a text.
-std::string first_document(std::string_view text) {
-  bool begun = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
-    const std::string_view line = text.substr(at, end - at);
-    const bool separator = line.starts_with("---");
-    if (begun && separator) return std::string(text.substr(0, at));
-    begun = begun || (!separator && line.find_first_not_of(" \r\n") != line.npos && line[0] != '#');
-    at = end;
-  }
-  return std::string(text);
+/// Returns the part of a text that comes before its second document.
+Result<std::string> first_document(const std::string& text) {
+  const Result<std::vector<Document>> documents = Document::parse_all(text, "");
+  if (!documents) return tl::unexpected(documents.error());
+  if (documents->size() < 2) return text;
+  std::size_t end = 0;
+  for (int line = 1; line < (*documents)[1].line(); ++line) end = text.find('\n', end) + 1;
+  return text.substr(0, end);
 }
 
 /// Puts the files of a directory in the place of the documents that follow a fleet.
 Status add_facts(const std::string& directory, std::string& fleet) {
   const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(directory);
   if (!overlays) return tl::unexpected(overlays.error());
-  if (!overlays->empty()) fleet = first_document(fleet);
+  if (overlays->empty()) return {};
+  Result<std::string> first = first_document(fleet);
+  if (!first) return forward_error(first);
+  fleet = *std::move(first);
   for (const FactOverlay& overlay : *overlays) {
     if (!overlay.models.empty()) {
       return input_error(overlay.models.front().root().position(),
@@ -246,7 +246,12 @@ Result<std::string> follow(LiveSession& session, const CommandOptions& options,
   Result<LocalCluster> cluster = LocalCluster::open(directory);
   if (!cluster) return forward_error(cluster);
   if (!cluster->runs()) return join_lines(session, change.added(), directory);
-  const Result<LocalCluster::Followed> done = cluster->follow_fleet();
+  const std::set<std::string> retired(change.retired().begin(), change.retired().end());
+  std::set<std::string> replaced;
+  for (const std::string& node : change.added()) {
+    if (retired.contains(node)) replaced.insert(node);
+  }
+  const Result<LocalCluster::Followed> done = cluster->follow_fleet(replaced);
   if (!done) return tl::unexpected(done.error());
   std::string text;
   if (!done->started.empty()) text += fmt::format("started agents: {}\n", list_of(done->started));
@@ -340,8 +345,9 @@ void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Ver
       "\nDocuments of kind Catalog or Calibration may follow the fleet in its file, each after a\n"
       "line of ---; those of --catalog take their place. They change prices, node types and\n"
       "constants.\n"
-      "\nIt is refused, with exit status 1, where a job holds a node that the file retires. In a\n"
-      "directory of `orrery up` it starts and ends the agents, too.\n");
+      "\nIt is refused, with exit status 1, where a job holds a node that the file retires, and where\n"
+      "a new catalog or calibration would give a running job another plan. In a directory of\n"
+      "`orrery up` it starts and ends the agents, too.\n");
   run_live<ApplyAsked>(verb, options, chosen, {asked, apply_fleet});
 }
 

@@ -386,7 +386,7 @@ Status LocalCluster::wait_until_ready(const std::string& node) {
   }
 }
 
-Result<LocalCluster::Followed> LocalCluster::follow_fleet() {
+Result<LocalCluster::Followed> LocalCluster::follow_fleet(const std::set<std::string>& replaced) {
   const Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return tl::unexpected(cluster.error());
   address_ = cluster->address;
@@ -400,7 +400,8 @@ Result<LocalCluster::Followed> LocalCluster::follow_fleet() {
                        [&](const LocalProcess& each) { return each.name == name; });
   };
   for (const LocalProcess& each : record_.processes) {
-    if (each.name != kController && !in_fleet(each.name)) done.ended.push_back(each.name);
+    if (each.name == kController) continue;
+    if (!in_fleet(each.name) || replaced.contains(each.name)) done.ended.push_back(each.name);
   }
   end_nodes(done.ended);
   if (Status saved = save(); !saved) return forward_error(saved);

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -57,9 +58,10 @@ class LocalCluster {
     std::vector<std::string> ended;    ///< nodes whose agents and keepers were ended
   };
   /// Follows a changed fleet.yaml, which the controller has taken over: starts the agents of new
-  /// nodes, ends those of retired ones, and waits until the new nodes are ready. Errors: an agent
-  /// that ended, with its last output; a node that is not ready in time.
-  [[nodiscard]] Result<Followed> follow_fleet();
+  /// nodes, ends those of retired ones, starts those of `replaced` ones anew, and waits until the
+  /// nodes are ready. Errors: an agent that ended, with its last output; a node that is not ready
+  /// in time.
+  [[nodiscard]] Result<Followed> follow_fleet(const std::set<std::string>& replaced);
 
   /// Whether one of its agents is root and runs jobs without run_as. Precondition: it was started.
   [[nodiscard]] Result<bool> runs_jobs_as_root();

@@ -119,7 +119,7 @@ TEST_F(ControllerFleetTest, PlansOfAChangedFleetAreReplayedAndRunOn) {
   const Result<FleetChange> small =
       apply(with("hbm_bytes: 20000000000, driver_visible_memory_bytes: 20000000000"));
   ASSERT_FALSE(small);
-  EXPECT_NE(small.error().text().find("job 0 runs by a plan that"), std::string::npos)
+  EXPECT_NE(small.error().text().find("plans by which jobs run: 0; end them"), std::string::npos)
       << small.error().text();
 }
 

@@ -10,13 +10,6 @@
 namespace orrery {
 namespace {
 
-std::optional<DocumentNode> kind_of(const DocumentNode& root) {
-  for (const auto& [key, value] : root.entries()) {
-    if (key.text() == "kind") return value;
-  }
-  return std::nullopt;
-}
-
 Result<std::vector<std::string>> yaml_files(const std::string& directory) {
   std::vector<std::string> files;
   std::error_code failure;
@@ -40,23 +33,30 @@ Status read_into(std::vector<Document>& documents, const std::string& file) {
 
 }  // namespace
 
+std::optional<DocumentNode> document_kind(const DocumentNode& root) {
+  for (const auto& [key, value] : root.entries()) {
+    if (key.text() == "kind") return value;
+  }
+  return std::nullopt;
+}
+
 Result<FactOverlay> fact_overlay(std::vector<Document> documents) {
   FactOverlay overlay;
   for (Document& document : documents) {
     const DocumentNode root = document.root();
-    const std::optional<DocumentNode> kind = kind_of(root);
+    const std::optional<DocumentNode> kind = document_kind(root);
     const std::string name(kind ? kind->text() : std::string_view());
     if (name == "Catalog") {
       overlay.catalogs.push_back(std::move(document));
     } else if (name == "Calibration") {
       overlay.calibrations.push_back(std::move(document));
-    } else if (name == "Model") {
-      overlay.models.push_back(std::move(document));
     } else {
-      return input_error(kind ? kind->position() : root.position(),
-                         fmt::format("expected a document of kind Catalog, Calibration or Model, "
-                                     "found {}",
-                                     kind ? kind->shown() : "none"));
+      return input_error(
+          kind ? kind->position() : root.position(),
+          fmt::format("expected a document of kind Catalog or Calibration after the fleet, found "
+                      "{}{}",
+                      kind ? kind->shown() : "no kind",
+                      name == "Model" ? "; models are read from models/ of --catalog" : ""));
     }
   }
   return overlay;

@@ -5,6 +5,7 @@
 // and ModelCatalog each read their own. Plain values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,12 @@ struct FactOverlay {
   }
 };
 
-/// Sorts documents by their `kind`. Errors: another kind than Catalog, Calibration or Model, with
-/// file:line:column.
+/// Returns the value of `kind` of a document, if it has one.
+[[nodiscard]] std::optional<DocumentNode> document_kind(const DocumentNode& root);
+
+/// Sorts the documents that follow a fleet by their `kind`. Errors: another kind than Catalog or
+/// Calibration, with file:line:column. Models cannot follow a fleet, because the work of earlier
+/// jobs refers to them.
 [[nodiscard]] Result<FactOverlay> fact_overlay(std::vector<Document> documents);
 
 /// Returns the overlay of a directory, or none for "". It is every *.yaml in name order:

@@ -13,14 +13,12 @@ Result<FactOverlay> overlay_of(const std::string& text) {
 }
 
 TEST(FactOverlay, SortsDocumentsByTheirKind) {
-  const auto overlay = overlay_of(
-      "kind: Model\n---\nkind: Catalog\n---\nkind: Calibration\n---\n"
-      "{name: second, kind: Catalog}\n");
+  const auto overlay =
+      overlay_of("kind: Catalog\n---\nkind: Calibration\n---\n{name: second, kind: Catalog}\n");
   ASSERT_TRUE(overlay) << overlay.error().text();
   EXPECT_EQ(overlay->catalogs.size(), 2u);
   EXPECT_EQ(overlay->catalogs.back().root().size(), 2u);
   EXPECT_EQ(overlay->calibrations.size(), 1u);
-  EXPECT_EQ(overlay->models.size(), 1u);
   EXPECT_FALSE(overlay->empty());
   EXPECT_TRUE(FactOverlay().empty());
 }
@@ -29,12 +27,18 @@ TEST(FactOverlay, RefusesOtherKinds) {
   const auto other = overlay_of("kind: Catalog\n---\nname: x\nkind: Fleet\n");
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().text(),
-            "f.yaml:4:7: expected a document of kind Catalog, Calibration or Model, found "
+            "f.yaml:4:7: expected a document of kind Catalog or Calibration after the fleet, found "
             "\"Fleet\"");
   const auto none = overlay_of("[1]\n");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().text(),
-            "f.yaml:1:1: expected a document of kind Catalog, Calibration or Model, found none");
+            "f.yaml:1:1: expected a document of kind Catalog or Calibration after the fleet, found "
+            "no kind");
+  const auto model = overlay_of("kind: Model\n");
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().text(),
+            "f.yaml:1:7: expected a document of kind Catalog or Calibration after the fleet, found "
+            "\"Model\"; models are read from models/ of --catalog");
 }
 
 TEST(FactOverlay, ReadsTheFilesOfADirectoryInTheOrderOfTheirNames) {

@@ -43,21 +43,21 @@ Result<Calibration> Calibration::load(std::span<const EmbeddedFile> sources,
   for (const EmbeddedFile& source : sources) {
     Result<Document> document = Document::parse(source.text, std::string(source.file));
     if (!document) return forward_error(document);
-    if (Status added = calibration.add(*document, Layer::kBuiltIn); !added) {
+    if (Status added = calibration.add(*document, 0); !added) {
       return forward_error(added);
     }
   }
+  int layer = 0;
   for (const FactOverlay& overlay : overlays) {
+    ++layer;
     for (const Document& document : overlay.calibrations) {
-      if (Status added = calibration.add(document, Layer::kOverlay); !added) {
-        return forward_error(added);
-      }
+      if (Status added = calibration.add(document, layer); !added) return forward_error(added);
     }
   }
   return calibration;
 }
 
-Status Calibration::add(const Document& document, Layer layer) {
+Status Calibration::add(const Document& document, int layer) {
   CalibrationFile file;
   if (Status read = read_struct(document.root(), file, {}); !read) return read;
   if (file.api_version != "orrery/v1" || file.kind != "Calibration") {
@@ -69,8 +69,8 @@ Status Calibration::add(const Document& document, Layer layer) {
   if (file.name.empty()) return input_error(document.root().position(), "the name is empty");
   for (const CalibrationConstant& constant : file.constants) {
     if (Status checked = check_constant(constant); !checked) return checked;
-    if (layer == Layer::kOverlay) {
-      if (Status patched = patch(constant); !patched) return patched;
+    if (layer > 0) {
+      if (Status patched = patch(constant, layer); !patched) return patched;
       continue;
     }
     const auto at = std::lower_bound(names_.begin(), names_.end(), constant.id,
@@ -80,9 +80,10 @@ Status Calibration::add(const Document& document, Layer layer) {
     }
     names_.insert(at, {constant.id, constants_.size()});
     constants_.push_back(constant);
+    layers_.push_back(layer);
   }
   headers_.push_back(std::move(file.calibration));
-  if (layer == Layer::kOverlay) {
+  if (layer > 0) {
     std::erase_if(residuals_, [&](const ResidualKind& known) {
       return std::ranges::find(file.residuals, known.kind, &ResidualKind::kind) !=
              file.residuals.end();
@@ -92,9 +93,14 @@ Status Calibration::add(const Document& document, Layer layer) {
   return {};
 }
 
-Status Calibration::patch(const CalibrationConstant& constant) {
+Status Calibration::patch(const CalibrationConstant& constant, int layer) {
   if (const std::optional<std::size_t> at = position(constant.id)) {
+    if (layers_[*at] == layer) {
+      return input_error(constant.where, fmt::format("constant {} stands twice, first at {}",
+                                                     constant.id, constants_[*at].where.text()));
+    }
     constants_[*at] = constant;
+    layers_[*at] = layer;
     return {};
   }
   std::vector<std::string_view> known;

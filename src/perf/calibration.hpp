@@ -83,8 +83,8 @@ void describe(Visitor& visitor, Self& h) {
 class Calibration {
  public:
   /// Reads `sources` (compiled in), then `overlays`, whose constants replace those of the same id.
-  /// Errors: anything wrong in a file; an overlay's constant that does not exist; a value outside
-  /// its bounds.
+  /// Errors: anything wrong in a file; a constant that an overlay has twice, or that does not
+  /// exist; a value outside its bounds.
   [[nodiscard]] static Result<Calibration> load(std::span<const EmbeddedFile> sources,
                                                 std::span<const FactOverlay> overlays);
 
@@ -113,12 +113,13 @@ class Calibration {
   void set_residuals(std::vector<ResidualKind> residuals) { residuals_ = std::move(residuals); }
 
  private:
-  enum class Layer { kBuiltIn, kOverlay };
-  [[nodiscard]] Status add(const Document& document, Layer layer);
-  [[nodiscard]] Status patch(const CalibrationConstant& constant);
+  /// Layer 0 is built in, the others are overlays.
+  [[nodiscard]] Status add(const Document& document, int layer);
+  [[nodiscard]] Status patch(const CalibrationConstant& constant, int layer);
 
   std::vector<CalibrationHeader> headers_;
   std::vector<CalibrationConstant> constants_;              ///< in the order of the file
+  std::vector<int> layers_;                                 ///< of each constant's value
   std::vector<std::pair<std::string, std::size_t>> names_;  ///< sorted
   std::vector<ResidualKind> residuals_;
 };

@@ -53,6 +53,16 @@ TEST(Calibration, an_overlay_cannot_invent_a_constant_and_hears_the_nearest_name
   EXPECT_NE(calibration.error().text().find("a.b"), std::string::npos);
 }
 
+TEST(Calibration, an_overlay_has_each_constant_once) {
+  const std::string constants =
+      "- {id: a.b, value: 0.7, prior: 0.6, spread: 0.1, low: 0, high: 1}\n";
+  const Result<Calibration> twice = load(kHalf, constants + constants);
+  ASSERT_FALSE(twice);
+  EXPECT_EQ(twice.error().text(),
+            "mine/calibration.yaml:6:3: constant a.b stands twice, first at "
+            "mine/calibration.yaml:5:3");
+}
+
 TEST(Calibration, refuses_values_outside_their_bounds_and_ids_that_stand_twice) {
   EXPECT_FALSE(load("- {id: a, value: 2, prior: 0.6, spread: 0.1, low: 0, high: 1}\n"));
   EXPECT_FALSE(load(std::string(kHalf) + std::string(kHalf)));

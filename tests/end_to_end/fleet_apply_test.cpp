@@ -133,6 +133,9 @@ TEST_F(FleetApplyTest, PricesChangeUnderARunningJob) {
   const CliRun again = live("--catalog " + path("prices") + " fleet apply " + path("c/fleet.yaml"));
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_EQ(slurp(path("c/fleet.yaml")), written);
+  const std::string commented = write("commented.yaml", "  # mine\n---\n" + fleet_of(2));
+  const CliRun cut = live("--catalog " + path("prices") + " fleet apply --dry-run " + commented);
+  EXPECT_EQ(cut.code, 0) << cut.err;
   expect_untouched(ids);
   const auto dollars = [&] { return job(ids.front())["bill"]["cost_usd"].get<double>(); };
   EXPECT_TRUE(soon([&] { return dollars() > 8'000; })) << job(ids.front());

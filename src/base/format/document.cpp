@@ -159,7 +159,9 @@ class DocumentBuilder {
                              ? std::string("a second document; expected one a file")
                              : fmt::format("more than {} documents", Document::kDocumentsMax));
     }
-    documents_.emplace_back().file_ = file_;
+    Document& document = documents_.emplace_back();
+    document.file_ = file_;
+    document.line_ = static_cast<int>(event.start_mark.line) + 1;
     return {};
   }
 

@@ -75,6 +75,8 @@ class Document {
   [[nodiscard]] static Result<Document> load(const std::string& path);
 
   [[nodiscard]] const std::string& file() const { return file_; }
+  /// The line of a text at which the document begins, from 1: that of its "---" if it has one.
+  [[nodiscard]] int line() const { return line_; }
   [[nodiscard]] DocumentNode root() const { return DocumentNode(*this, 0); }
 
  private:
@@ -94,6 +96,7 @@ class Document {
   };
 
   std::string file_;
+  int line_ = 1;
   std::string text_;
   std::vector<Record> records_;
 };

@@ -157,6 +157,7 @@ TEST(Document, ParsesAllDocumentsOfATextAndKeepsTheirLines) {
   ASSERT_EQ(all->size(), 2u);
   EXPECT_EQ(all->front().root().entries().front().key.text(), "a");
   EXPECT_EQ(all->back().root().entries().front().key.position().text(), "a.yaml:5:1");
+  EXPECT_EQ(all->back().line(), 4);
   const auto bad = Document::parse_all("a: 1\n---\nb: [\n", "a.yaml");
   ASSERT_FALSE(bad);
   EXPECT_TRUE(bad.error().text().starts_with("a.yaml:4:1: not valid YAML")) << bad.error().text();

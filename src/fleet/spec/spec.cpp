@@ -157,6 +157,9 @@ Status check_wan(const FleetSpec& spec) {
 Result<FleetSpec> read_fleet_spec(const Document& document) {
   FleetSpec spec;
   const DocumentNode root = document.root();
+  if (const auto kind = document_kind(root); kind && kind->text() != "Fleet") {
+    return input_error(kind->position(), fmt::format("expected kind Fleet, found {}", kind->shown()));
+  }
   if (Status read = read_struct(root, spec, {}); !read) return forward_error(read);
   if (spec.api_version != "orrery/v1" || spec.kind != "Fleet") {
     return input_error(root.position(),
@@ -187,11 +190,6 @@ Result<FleetFile> read_fleet_file(std::string_view text, const std::string& file
   documents->erase(documents->begin());
   Result<FactOverlay> facts = fact_overlay(*std::move(documents));
   if (!facts) return forward_error(facts);
-  if (!facts->models.empty()) {
-    return input_error(facts->models.front().root().position(),
-                       "a model cannot follow a fleet, because the work of earlier jobs refers to "
-                       "models; expected it in the directory models/ of --catalog");
-  }
   return FleetFile{*std::move(spec), *std::move(facts)};
 }
 

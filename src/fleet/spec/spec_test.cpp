@@ -36,8 +36,11 @@ TEST(FleetFile, IsAFleetAndDocumentsWithFacts) {
   EXPECT_EQ(priced->facts.catalogs.size(), 1u);
   const auto two = read_fleet_file(fleet + "---\n" + fleet, "f.yaml");
   ASSERT_FALSE(two);
-  EXPECT_NE(two.error().text().find("expected a document of kind Catalog"), std::string::npos);
-  EXPECT_FALSE(read_fleet_file("kind: Catalog\n---\n" + fleet, "f.yaml"));
+  EXPECT_NE(two.error().text().find("expected a document of kind Catalog or Calibration"),
+            std::string::npos);
+  const auto reversed = read_fleet_file("kind: Catalog\n---\n" + fleet, "f.yaml");
+  ASSERT_FALSE(reversed);
+  EXPECT_EQ(reversed.error().text(), "f.yaml:1:7: expected kind Fleet, found \"Catalog\"");
 }
 
 TEST(FleetSpec, NamesTheNearestKnownKeyOfAnUnknownOne) {
