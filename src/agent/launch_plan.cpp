@@ -11,13 +11,7 @@ namespace orrery {
 namespace {
 
 LaunchPlan empty_plan(const State& state, JobId id) {
-  const ControlTiming& timing = state.setup().timing;
-  LaunchPlan plan{.nodes = {}, .lease = {}, .grace = timing.grace};
-  const Job& job = state.job(id);
-  if (job.submission != nullptr && job.submission->restart == RestartPolicy::kAfterLease) {
-    plan.lease = {Lease::Kind::kBinding, timing.lease};
-  }
-  return plan;
+  return {.nodes = {}, .lease = lease_of(state, id), .grace = state.setup().timing.grace};
 }
 
 /// Adds a share of a node; the caller, which knows the gang, numbers its ranks.
@@ -41,6 +35,13 @@ KnownAttempt known_attempt(const State& state, const RunningJob& run) {
 }
 
 }  // namespace
+
+Lease lease_of(const State& state, JobId id) {
+  const Job& job = state.job(id);
+  const bool binding =
+      job.submission != nullptr && job.submission->restart == RestartPolicy::kAfterLease;
+  return binding ? Lease{Lease::Kind::kBinding, state.setup().timing.lease} : Lease{};
+}
 
 LaunchPlan launch_plan(const State& state, JobId job) {
   LaunchPlan plan = empty_plan(state, job);

@@ -12,6 +12,9 @@ namespace orrery {
 
 class State;
 
+/// Returns the lease of a job's ranks: binding if the job restarts after its lease. O(1).
+[[nodiscard]] Lease lease_of(const State& state, JobId job);
+
 /// Returns the plan of a job's present epoch. Precondition: it holds devices. O(its nodes).
 [[nodiscard]] LaunchPlan launch_plan(const State& state, JobId job);
 

@@ -58,7 +58,7 @@ PassResult Pass::run(PassKind kind) {
   start_reserved();
   if (makes_reservations() && !s_.waiting.empty()) open_timeline();
   if (policy_.preemption == PreemptionRule::kAnew) {
-    run_anew();
+    replan_all();
   } else if (policy_.preemption == PreemptionRule::kRounds) {
     run_rounds();
   } else if (policy_.preemption == PreemptionRule::kByOrder) {

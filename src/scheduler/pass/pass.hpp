@@ -115,7 +115,7 @@ class Pass {
   Queue run_fair_over(Services services);
   [[nodiscard]] std::vector<std::int64_t> capacity() const;
   void run_by_order();
-  void run_anew();
+  void replan_all();
   void run_rounds();
   /// A place for a job that is to start or to move.
   struct RoundPlace {

@@ -379,7 +379,7 @@ std::vector<Pass::Entry> Pass::everybody() const {
 
 // Plans as if no job ran: each job in the order gets the place it would get then. A running job
 // that gets another place or none leaves first; waiting jobs start once these have left.
-void Pass::run_anew() {
+void Pass::replan_all() {
   const bool leaving = std::any_of(s_.running.begin(), s_.running.end(),
                                    [](const RunningJob& job) { return job.stopping; });
   if (leaving) return;

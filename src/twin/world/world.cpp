@@ -342,7 +342,7 @@ std::optional<Input> World::step_run(const Event& event, const State& state, Ins
     ++run.serial;
     leave(event.job, now);
     share(state, now);
-    return told_gone(event, state, now);
+    return reported_gone(event, state, now);
   }
   return end(event, state, now);
 }

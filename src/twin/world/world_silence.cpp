@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/launch_plan.hpp"
 #include "twin/world/world.hpp"
 
 namespace orrery {
@@ -28,8 +29,8 @@ bool watched(NodeHealth health) {
 
 /// Whether the ranks of the job end with its lease; those of a job that has ended always do.
 bool ends_with_lease(const State& state, JobId id) {
-  const Job& job = state.job(id);
-  return job.submission == nullptr || job.submission->restart == RestartPolicy::kAfterLease;
+  return state.job(id).submission == nullptr ||
+         lease_of(state, id).kind == Lease::Kind::kBinding;
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ std::uint32_t World::silent_of(const RunningJob& run, std::vector<NodeId>* heard
   return silent;
 }
 
-std::optional<Input> World::told_gone(const Event& event, const State& state, Instant now) {
+std::optional<Input> World::reported_gone(const Event& event, const State& state, Instant now) {
   Run& run = runs_[event.job.value()];
   if (!run.told) run.told = take_progress(run, now);
   RanksGone gone{event.job, event.attempt, {}, run.told};
