@@ -22,6 +22,7 @@
 #include "control/action.hpp"
 #include "control/input.hpp"
 #include "control/state/state.hpp"
+#include "scheduler/replace/replacement.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace orrery {
@@ -136,26 +137,20 @@ class Core {
   void come_back(NodeId node);
   void lose(NodeId node, const Blame& blame);
   void lose_part(JobId id, NodeId node, const Blame& blame);
-  [[nodiscard]] bool bends(JobId id) const;
+  [[nodiscard]] bool can_resize_running(JobId id) const;
+  [[nodiscard]] std::vector<NodeId> ready_spares() const;
+  void take_spares(std::span<const SpareTaken> spares);
+  void return_spares(std::span<const SpareTaken> spares);
   [[nodiscard]] bool replace_part(JobId id, NodeId node);
-  [[nodiscard]] std::optional<ResizeJob> resized(JobId id, PlacedGang gang) const;
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
   /// How a job restarts in place: after a wait, what the nodes held in memory is gone.
   enum class Restart { kAtOnce, kAfterWait };
-  [[nodiscard]] bool restart_in_place(JobId id, Restart restart);
+  [[nodiscard]] bool restart_at_its_place(JobId id, Restart restart);
   void restart_waiting();
   void recall_places();
-  [[nodiscard]] bool start_on(StartJob start, std::optional<RestartKind> in_place);
-  /// The other nodes of a gang, and when the job is expected to end.
-  struct Beside {
-    std::span<const NodeId> used;
-    Instant end;
-  };
-  [[nodiscard]] std::optional<NodeId> substitute(const NodeDevices& lost, const GangRequest& gang,
-                                                 const Beside& beside) const;
   void ranks_gone_on(NodeId node);
   void settle_nodes();
-  void look_for_lemon(NodeId node);
+  void detect_lemon_node(NodeId node);
 
   // Claims of jobs against nodes (core_claims.cpp).
   void hear_claim(const NodeFault& seen);
@@ -180,8 +175,9 @@ class Core {
                                       std::span<const PlacedGang> left) const;
   void preempt(const PreemptJob& preempt);
   [[nodiscard]] bool may_set(const SetClock& clock, Instant looked_at) const;
-  [[nodiscard]] std::string misfit(const StartJob& start) const;
-  [[nodiscard]] std::string misfit(const ResizeJob& resize) const;
+  /// Returns why a decision no longer fits a view of the present fleet; "": it fits.
+  [[nodiscard]] std::string why_stale(const StartJob& start, const FleetView& view) const;
+  [[nodiscard]] std::string why_stale(const ResizeJob& resize, const FleetView& view) const;
   void go_on_as(const ResizeJob& resize);
   void resize(const ResizeJob& resize);
   void note_idle(const PassResult& result);

@@ -213,7 +213,7 @@ void Core::finish_stop(JobId id) {
         return end(id, JobPhase::kFailed, progress);
       }
       requeue(id, progress, now_);
-      (void)restart_in_place(id, Restart::kAtOnce);
+      (void)restart_at_its_place(id, Restart::kAtOnce);
       return;
     }
     case StopReason::kPreempted:
@@ -273,7 +273,7 @@ void Core::end(JobId id, JobPhase phase, const Progress& progress, Blame blame) 
   }
 }
 
-// Precondition: misfit() found no objection.
+// Precondition: why_stale() found no objection.
 void Core::start(const StartJob& start, std::optional<RestartKind> in_place) {
   const Job& job = state_.job(start.job);
   bool compile = false;

@@ -6,95 +6,13 @@
 #include <cmath>
 
 #include "control/core/core.hpp"
-#include "scheduler/price/gang_pricing.hpp"
-#include "scheduler/price/run_time.hpp"
 #include "scheduler/request/job_array.hpp"
-#include "scheduler/tenants/queue_order.hpp"
 
 namespace orrery {
 namespace {
 
-/// The maximum distance between a lost node and its replacement.
-constexpr std::uint32_t kReach = 512;
-
-std::uint32_t distance(NodeId a, NodeId b) {
-  return a.value() > b.value() ? a.value() - b.value() : b.value() - a.value();
-}
-
-/// Whether a node is kept for a job that starts there as soon as other jobs have left it.
-bool is_kept(const State& state, NodeId node, Instant now) {
-  return std::any_of(state.slots().begin(), state.slots().end(), [&](const Reservation& slot) {
-    if (slot.start > now) return false;
-    return std::any_of(slot.gangs.begin(), slot.gangs.end(), [&](const PlacedGang& gang) {
-      const std::vector<NodeDevices>& ranks = gang.allocation.ranks;
-      return std::any_of(ranks.begin(), ranks.end(),
-                         [&](const NodeDevices& at) { return at.node == node; });
-    });
-  });
-}
-
-/// Whether a maintenance window that is not over begins before `end` and names a node: no job that
-/// ends later may start there.
-bool closes(const State& state, NodeId node, Instant end) {
-  const auto& windows = state.maintenance();
-  return std::any_of(windows.begin(), windows.end(), [&](const auto& entry) {
-    const Maintenance& window = entry.second;
-    return window.from < end && state.now() < window.to &&
-           std::find(window.nodes.begin(), window.nodes.end(), node) != window.nodes.end();
-  });
-}
-
 std::string reason_of(const Maintenance& plan) {
   return plan.why.empty() ? "maintenance" : "maintenance: " + plan.why;
-}
-
-/// Whether another node may replace a lost one in a gang of that request: the placement rules must
-/// still hold. Returns false for a rule that depends on the whole gang.
-bool may_replace(const Topology& topology, const GangRequest& gang, NodeId lost, NodeId other) {
-  const NodePlace& from = topology.place(lost);
-  const NodePlace& to = topology.place(other);
-  const auto together = [&](Level level) {
-    return topology.ancestor(from.rack, level) == topology.ancestor(to.rack, level);
-  };
-  if (gang.exclusive || gang.segment != 0 || gang.asks_slice() || gang.rails_aligned) return false;
-  switch (gang.required) {
-    case TopologyLevel::kNode:
-      return together(Level::kSite);
-    case TopologyLevel::kScaleUp:
-      return from.scale_up_first == to.scale_up_first;
-    case TopologyLevel::kLeaf:
-    case TopologyLevel::kGroup:
-      return false;
-    case TopologyLevel::kRack:
-      return together(Level::kRack);
-    case TopologyLevel::kPod:
-      return together(Level::kPod);
-    case TopologyLevel::kHall:
-      return together(Level::kHall);
-    case TopologyLevel::kSite:
-    case TopologyLevel::kFleet:
-      return together(Level::kSite);
-  }
-  return false;
-}
-
-/// Returns the first `devices` devices of an allocation, in the order of nodes, without those of
-/// one node.
-Allocation part_without(const Allocation& of, NodeId lost, std::uint32_t devices) {
-  Allocation part;
-  part.share = of.share;
-  std::uint32_t left = devices;
-  for (const NodeDevices& at : of.ranks) {
-    if (at.node == lost || left == 0) continue;
-    std::uint64_t taken = at.devices;
-    while (static_cast<std::uint32_t>(std::popcount(taken)) > left) {
-      taken &= ~(std::uint64_t{1} << (63 - std::countl_zero(taken)));
-    }
-    part.ranks.push_back({at.node, taken});
-    left -= static_cast<std::uint32_t>(std::popcount(taken));
-  }
-  if (left > 0) part.ranks.clear();
-  return part;
 }
 
 /// Returns the last place of a job with one gang, from its record; none for other jobs.
@@ -282,7 +200,7 @@ void Core::on(const NodeHeard& seen) {
                       fmt::format("{} heartbeats missed", seen.missed)};
     emit(NodeChanged{seen.node, NodeHealth::kLost, blame});
     lose(seen.node, blame);
-    return look_for_lemon(seen.node);
+    return detect_lemon_node(seen.node);
   }
   const bool turns = (seen.health == NodeHealth::kSuspect && health == NodeHealth::kReady) ||
                      (seen.health == NodeHealth::kReady && health == NodeHealth::kSuspect);
@@ -301,7 +219,7 @@ void Core::on(const NodeFault& seen) {
   const bool window = health == NodeHealth::kDraining && !state_.node(seen.node).drain;
   emit(NodeChanged{seen.node, mend ? NodeHealth::kQuarantined : health, blame, window, {}});
   if (mend) emptying_.insert(seen.node);
-  look_for_lemon(seen.node);
+  detect_lemon_node(seen.node);
   if (seen.stops_jobs) lose(seen.node, blame);
   settle_nodes();
 }
@@ -335,70 +253,55 @@ void Core::lose_part(JobId id, NodeId node, const Blame& blame) {
 }
 
 // Whether a job can be resized while running: its ranks survive the loss of some and accept others.
-bool Core::bends(JobId id) const {
+bool Core::can_resize_running(JobId id) const {
   const RunningJob& run = state_.running(id);
   if (run.gangs.size() != 1 || !state_.job(id).up) return false;
   const PlacedGang& gang = run.gangs.front();
   return run.request->roles[gang.role].elastic() && gang.allocation.share >= kWholeDevice;
 }
 
-// Continues an elastic gang with its remaining nodes while another node replaces the lost one.
-bool Core::replace_part(JobId id, NodeId node) {
-  if (!bends(id)) return false;
-  const RunningJob& run = state_.running(id);
-  if (keeps_distance(*run.request)) return false;
-  PlacedGang gang = run.gangs.front();
-  std::vector<NodeId> used;
-  used.reserve(gang.allocation.ranks.size());
-  for (const NodeDevices& at : gang.allocation.ranks) used.push_back(at.node);
-  const auto lost = std::find_if(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
-                                 [node](const NodeDevices& at) { return at.node == node; });
-  const GangRequest& request = run.request->roles[gang.role].options[gang.option].gang;
-  const Instant end = run.expected_end > now_ ? run.expected_end : Instant::max();
-  const std::optional<NodeId> other = substitute(*lost, request, {used, end});
-  if (!other) return false;
-  lost->node = *other;
-  std::sort(gang.allocation.ranks.begin(), gang.allocation.ranks.end(),
-            [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
-  const bool spare = state_.node(*other).spare;
-  if (spare) emit(SpareSet{*other, false});  // no job is placed on a spare
-  const std::optional<ResizeJob> whole = resized(id, std::move(gang));
-  if (!whole || !misfit(*whole).empty()) {
-    if (spare) emit(SpareSet{*other, true});
-    return false;
+std::vector<NodeId> Core::ready_spares() const {
+  std::vector<NodeId> ready;
+  for (const NodeId spare : state_.spares()) {
+    if (state_.node(spare).health == NodeHealth::kReady) ready.push_back(spare);
   }
-  if (spare) emit(SpareSet{node, true});
-  go_on_as(*whole);
-  return true;
+  return ready;
 }
 
-// Returns the job's resize to another gang; none if no terms can be computed for it.
-std::optional<ResizeJob> Core::resized(JobId id, PlacedGang gang) const {
+// Spares become ordinary nodes before a job is placed on them.
+void Core::take_spares(std::span<const SpareTaken> spares) {
+  for (const SpareTaken& taken : spares) emit(SpareSet{taken.spare, false});
+}
+
+// The lost nodes become spares once they are repaired.
+void Core::return_spares(std::span<const SpareTaken> spares) {
+  for (const SpareTaken& taken : spares) emit(SpareSet{taken.lost, true});
+}
+
+// Continues an elastic gang with its remaining nodes while another node replaces the lost one.
+bool Core::replace_part(JobId id, NodeId node) {
+  const RunningJob& run = state_.running(id);
+  if (!can_resize_running(id) || keeps_distance(*run.request)) return false;
+  const std::vector<NodeId> spares = ready_spares();
   const Situation s = state_.situation(now_);
-  const WaitingJob rest = as_waiting(state_.running(id), now_);
-  const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, rest, gang);
-  if (!terms) return std::nullopt;
-  return ResizeJob{.job = id, .gangs = {std::move(gang)}, .terms = {*terms}};
+  const auto whole = resize_with_replacement({s, state_.policy(), spares}, run, node);
+  if (!whole) return false;
+  FleetOverlay fleet(s.fleet);
+  make_ready(fleet, whole->spares);
+  if (!why_stale(whole->decision, fleet.view()).empty()) return false;
+  take_spares(whole->spares);
+  return_spares(whole->spares);
+  go_on_as(whole->decision);
+  return true;
 }
 
 // Continues an elastic gang at the largest of its sizes that fits on its remaining nodes.
 bool Core::shrink_away(JobId id, NodeId node) {
-  if (!bends(id)) return false;
-  const RunningJob& run = state_.running(id);
-  const PlacedGang& old = run.gangs.front();
-  const RoleRequest& role = run.request->roles[old.role];
-  const GangRequest& has = role.options[old.option].gang;
-  for (std::uint32_t i = 0; i < role.options.size(); ++i) {
-    const GangRequest& gang = role.options[i].gang;
-    if (gang.type != has.type || gang.devices >= has.devices) continue;
-    Allocation left = part_without(old.allocation, node, gang.devices);
-    if (left.ranks.empty()) continue;
-    const std::optional<ResizeJob> smaller = resized(id, {old.role, i, std::move(left), gang.host});
-    if (!smaller) continue;
-    go_on_as(*smaller);
-    return true;
-  }
-  return false;
+  if (!can_resize_running(id)) return false;
+  const Situation s = state_.situation(now_);
+  const auto smaller = resize_without({s, state_.policy(), {}}, state_.running(id), node);
+  if (smaller) go_on_as(*smaller);
+  return smaller.has_value();
 }
 
 // Restarts jobs that found no replacement for a lost node, by priority: they may take spares, and
@@ -411,7 +314,7 @@ void Core::restart_waiting() {
   const auto priority = [this](JobId id) { return state_.job(id).submission->request.priority; };
   std::stable_sort(jobs.begin(), jobs.end(),
                    [&](JobId a, JobId b) { return priority(a) > priority(b); });
-  for (const JobId id : jobs) (void)restart_in_place(id, Restart::kAfterWait);
+  for (const JobId id : jobs) (void)restart_at_its_place(id, Restart::kAfterWait);
 }
 
 // A restarted core begins without `places_`; this fills them from the records of the jobs.
@@ -427,112 +330,29 @@ void Core::recall_places() {
 // Restarts a job that lost a node to a fault where it was, with other nodes in place of the missing
 // ones. If there are none the job waits, and is tried again whenever nodes become free, unless a
 // pass starts it elsewhere.
-bool Core::restart_in_place(JobId id, Restart restart) {
+bool Core::restart_at_its_place(JobId id, Restart restart) {
   const auto place = places_.find(id);
-  if (place == places_.end() || state_.job(id).phase != JobPhase::kQueued) return false;
-  const std::vector<PlacedGang>& gangs = place->second;
-  StartJob start{.job = id};
-  std::vector<NodeId> used;
-  std::vector<std::pair<NodeId, NodeId>> replaced;
-  for (const PlacedGang& gang : gangs) {
-    for (const NodeDevices& at : gang.allocation.ranks) used.push_back(at.node);
-  }
   const Job& job = state_.job(id);
-  const Duration left =
-      time_left({id, &job.submission->request, job.submitted, job.done, job.attained},
-                state_.situation(now_).plans, Duration::max());
-  const Instant end = left == Duration::max() ? Instant::max() : now_ + left;
-  for (const PlacedGang& gang : gangs) {
-    PlacedGang& now = start.gangs.emplace_back(gang);
-    for (NodeDevices& at : now.allocation.ranks) {
-      const NodeState& node = state_.fleet().view().node(at.node);
-      if (node.health == NodeHealth::kReady && (node.free_mask & at.devices) == at.devices) {
-        continue;
-      }
-      const auto& options = job.submission->request.roles[gang.role].options;
-      const std::optional<NodeId> other = substitute(at, options[gang.option].gang, {used, end});
-      if (!other || gang.allocation.share < kWholeDevice) return false;
-      used.push_back(*other);
-      replaced.emplace_back(at.node, *other);
-      at.node = *other;
-    }
-    std::sort(now.allocation.ranks.begin(), now.allocation.ranks.end(),
-              [](const NodeDevices& a, const NodeDevices& b) { return a.node < b.node; });
-  }
-  std::vector<std::pair<NodeId, NodeId>> spares;
-  for (const auto& [lost, other] : replaced) {
-    if (!state_.node(other).spare) continue;
-    spares.emplace_back(lost, other);
-    emit(SpareSet{other, false});  // no job is placed on a spare
-  }
+  if (place == places_.end() || job.phase != JobPhase::kQueued) return false;
+  const std::vector<NodeId> spares = ready_spares();
+  const Situation s = state_.situation(now_);
+  const auto again =
+      restart_in_place({s, state_.policy(), spares},
+                       {id, &job.submission->request, job.submitted, job.done, job.attained},
+                       place->second);
+  if (!again) return false;
+  FleetOverlay fleet(s.fleet);
+  make_ready(fleet, again->spares);
+  if (!why_stale(again->decision, fleet.view()).empty()) return false;
   std::optional<RestartKind> kind;
   if (restart == Restart::kAtOnce) {
-    const bool ready = spares.size() == replaced.size();
-    kind = ready ? RestartKind::kWarmSpares : RestartKind::kCold;
+    const bool warm = again->spares.size() == again->replaced;
+    kind = warm ? RestartKind::kWarmSpares : RestartKind::kCold;
   }
-  if (!start_on(std::move(start), kind)) {
-    for (const auto& [lost, other] : spares) emit(SpareSet{other, true});
-    return false;
-  }
-  for (const auto& [lost, other] : spares) emit(SpareSet{lost, true});
+  take_spares(again->spares);
+  start(again->decision, kind);
+  return_spares(again->spares);
   return true;
-}
-
-// Returns false if these gangs have no terms or do not fit, or if a node closes before the end.
-bool Core::start_on(StartJob start, std::optional<RestartKind> in_place) {
-  const JobId id = start.job;
-  const Job& job = state_.job(id);
-  const WaitingJob waiting{id, &job.submission->request, job.submitted, job.done, job.attained};
-  const Situation s = state_.situation(now_);
-  for (const PlacedGang& gang : start.gangs) {
-    const auto terms = terms_of({s, state_.policy(), s.fleet, nullptr}, waiting, gang);
-    if (!terms) return false;
-    start.terms.push_back(*terms);
-    start.expected =
-        terms->length && (start.terms.size() == 1 || start.expected)
-            ? std::optional(std::max(start.expected.value_or(Duration()), *terms->length))
-            : std::nullopt;
-  }
-  const Instant end = start.expected ? now_ + *start.expected : Instant::max();
-  for (const PlacedGang& gang : start.gangs) {
-    for (const NodeDevices& at : gang.allocation.ranks) {
-      if (closes(state_, at.node, end)) return false;
-    }
-  }
-  if (!misfit(start).empty()) return false;
-  this->start(start, in_place);
-  return true;
-}
-
-// Returns the nearest spare of the type, else the nearest node where all those devices are free;
-// never a node that closes before the end.
-std::optional<NodeId> Core::substitute(const NodeDevices& lost, const GangRequest& gang,
-                                       const Beside& beside) const {
-  const Topology& topology = *state_.setup().topology;
-  const auto fits = [&](NodeId id) {
-    const NodeRecord& record = state_.node(id);
-    const std::uint64_t free = state_.fleet().view().node(id).free_mask;
-    return record.health == NodeHealth::kReady && (free & lost.devices) == lost.devices &&
-           topology.place(id).group == topology.place(lost.node).group &&
-           may_replace(topology, gang, lost.node, id) &&
-           std::find(beside.used.begin(), beside.used.end(), id) == beside.used.end() &&
-           !is_kept(state_, id, now_) && !closes(state_, id, beside.end);
-  };
-  std::optional<NodeId> best;
-  for (const NodeId spare : state_.spares()) {
-    if (fits(spare) && (!best || distance(spare, lost.node) < distance(*best, lost.node))) {
-      best = spare;
-    }
-  }
-  for (std::uint32_t d = 1; d <= kReach && !best; ++d) {
-    const std::uint32_t at = lost.node.value();
-    if (at >= d && fits(NodeId(at - d))) {
-      best = NodeId(at - d);
-    } else if (at + d < topology.node_count() && fits(NodeId(at + d))) {
-      best = NodeId(at + d);
-    }
-  }
-  return best;
 }
 
 // No rank of any attempt runs on the node any more: it rebooted, or an operator guarantees it.
@@ -577,7 +397,7 @@ void Core::settle_nodes() {
 
 // A lemon has more faults within the window than three standard deviations above the number
 // expected by chance.
-void Core::look_for_lemon(NodeId node) {
+void Core::detect_lemon_node(NodeId node) {
   const ControlTiming& timing = state_.setup().timing;
   const NodeRecord& record = state_.node(node);
   const double chance =

@@ -506,7 +506,7 @@ TEST(CoreDecisions, ThatAreBeyondAQuotaByNowAreDropped) {
   EXPECT_EQ(cluster.phase(waits), JobPhase::kQueued);
 }
 
-TEST(CoreNodes, ThatWereSparesStaySoWhereNobodyCouldStartOnThem) {
+TEST(CoreNodes, ThatAreSparesStaySparesWhereNoJobCanStartOnThem) {
   ScriptedOptions options;
   options.tenants = "- {name: default}\n";
   options.policy = "capacity";
@@ -521,6 +521,13 @@ TEST(CoreNodes, ThatWereSparesStaySoWhereNobodyCouldStartOnThem) {
   cluster.gone(id);
   EXPECT_EQ(cluster.phase(id), JobPhase::kQueued) << "beyond its quota by now";
   EXPECT_TRUE(cluster.state().node(NodeId(3)).spare);
+  const auto& log = cluster.log();
+  EXPECT_EQ(std::count_if(log.begin(), log.end(),
+                          [](const auto& entry) {
+                            return std::holds_alternative<SpareSet>(entry.what);
+                          }),
+            1)
+      << "the log holds no trial of the spare";
 }
 
 TEST(CoreNodes, ThatFailTooOftenAreLemons) {

@@ -199,7 +199,7 @@ void Core::carry_out(PassResult& result, Instant looked_at) {
   passes_.placements += result.placements;
   for (const Decision& decision : result.decisions) {
     if (const auto* start_job = std::get_if<StartJob>(&decision)) {
-      const std::string why = misfit(*start_job);
+      const std::string why = why_stale(*start_job, state_.fleet().view());
       if (why.empty()) {
         start(*start_job);
       } else {
@@ -313,12 +313,10 @@ bool Core::may_set(const SetClock& clock, Instant looked_at) const {
   return above_limit(std::move(budget), *s.caps, {&gang, 1}, {&clock.terms, 1}).empty();
 }
 
-// Returns why a start no longer fits the present; empty: it fits.
-std::string Core::misfit(const StartJob& start) const {
+std::string Core::why_stale(const StartJob& start, const FleetView& view) const {
   if (!state_.has(start.job) || state_.job(start.job).phase != JobPhase::kQueued) {
     return "it does not wait any more";
   }
-  const FleetView view = state_.fleet().view();
   const Situation s = state_.situation(now_);
   const JobRequest& request = state_.job(start.job).submission->request;
   for (const PlacedGang& gang : start.gangs) {
@@ -338,14 +336,13 @@ std::string Core::misfit(const StartJob& start) const {
   return above_limit(*s.power, *s.caps, start.gangs, start.terms);
 }
 
-std::string Core::misfit(const ResizeJob& resize) const {
+std::string Core::why_stale(const ResizeJob& resize, const FleetView& view) const {
   const JobPhase phase = state_.job(resize.job).phase;
   if (phase != JobPhase::kRunning || !state_.job(resize.job).up) return "it does not run";
   std::map<NodeId, std::uint64_t> mine;
   for (const PlacedGang& gang : state_.running(resize.job).gangs) {
     for (const NodeDevices& at : gang.allocation.ranks) mine[at.node] |= at.devices;
   }
-  const FleetView view = state_.fleet().view();
   for (const PlacedGang& gang : resize.gangs) {
     const bool share = gang.allocation.share < kWholeDevice;
     if (share && !there(view, gang.allocation, state_.policy().oversubscription)) {
@@ -397,7 +394,7 @@ void Core::preempt(const PreemptJob& preempt) {
 // A job that should shrink in favour of another and cannot is preempted.
 void Core::resize(const ResizeJob& resize) {
   if (!state_.has(resize.job)) return;
-  const std::string why = misfit(resize);
+  const std::string why = why_stale(resize, state_.fleet().view());
   const Job& job = state_.job(resize.job);
   if (why.empty()) return go_on_as(resize);
   emit(DecisionDropped{resize.job, why});
