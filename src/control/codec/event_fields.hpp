@@ -26,7 +26,7 @@ void code(Codec&, S&) {}
 template <class Codec, SameStruct<PlansFound> S>
 void code(Codec& codec, S& found) {
   auto& [plans, step_seconds] = found;
-  codec(plans, step_seconds);
+  codec.named("plans step_seconds", plans, step_seconds);
 }
 
 template <class Codec, class S>
@@ -35,10 +35,10 @@ void code(Codec& codec, S& found) {
   auto& [key, entry] = found;
   if constexpr (std::is_const_v<S>) {
     const PlanDigest digest = digest_of(entry.get());
-    codec(key, digest);
+    codec.named("key digest", key, digest);
   } else {
     PlanDigest digest;
-    codec(key, digest);
+    codec.named("key digest", key, digest);
     entry = codec.plan(key, digest);
   }
 }
@@ -48,208 +48,213 @@ void code(Codec& codec, S& found) {
 template <class Codec, SameStruct<Blame> S>
 void code(Codec& codec, S& blame) {
   auto& [layer, node, evidence] = blame;
-  codec(layer, node, evidence);
+  codec.named("layer node evidence", layer, node, evidence);
 }
 
 template <class Codec, SameStruct<Progress> S>
 void code(Codec& codec, S& progress) {
   auto& [done, lost, saving, undetected] = progress;
-  codec(done, lost, saving, undetected);
+  codec.named("done lost saving undetected", done, lost, saving, undetected);
 }
 
 template <class Codec, SameStruct<RankExit> S>
 void code(Codec& codec, S& exit) {
   auto& [rank, status] = exit;
-  codec(rank, status);
+  codec.named("rank status", rank, status);
 }
 
 template <class Codec, SameStruct<JobSubmitted> S>
 void code(Codec& codec, S& event) {
   auto& [job, submission, request_id, spec, submitter, run_as] = event;
-  codec(job, submission, request_id, spec, submitter, run_as, submission.after_any,
-        submission.after_notok, submission.hold);
+  codec.named("job submission request_id spec submitter run_as after_any after_notok hold", job,
+              submission, request_id, spec, submitter, run_as, submission.after_any,
+              submission.after_notok, submission.hold);
 }
 
 template <class Codec, SameStruct<JobReleased> S>
 void code(Codec& codec, S& event) {
   auto& [job] = event;
-  codec(job);
+  codec.named("job", job);
 }
 
 template <class Codec, SameStruct<JobStarted> S>
 void code(Codec& codec, S& event) {
   auto& [job, attempt, gangs, terms, expected, checkpoint, delay, compile, microdollars] = event;
-  codec(job, attempt, gangs, terms, expected, checkpoint, delay, compile, microdollars);
+  codec.named("job attempt gangs terms expected checkpoint delay compile microdollars", job,
+              attempt, gangs, terms, expected, checkpoint, delay, compile, microdollars);
 }
 
 template <class Codec, SameStruct<JobRunning> S>
 void code(Codec& codec, S& event) {
   auto& [job, source] = event;
-  codec(job, source);
+  codec.named("job source", job, source);
 }
 
 template <class Codec, SameStruct<JobResized> S>
 void code(Codec& codec, S& event) {
   auto& [job, epoch, gangs, terms, in_favour_of, done] = event;
-  codec(job, epoch, gangs, terms, in_favour_of, done);
+  codec.named("job epoch gangs terms in_favour_of done", job, epoch, gangs, terms, in_favour_of,
+              done);
 }
 
 template <class Codec, SameStruct<ClockSet> S>
 void code(Codec& codec, S& event) {
   auto& [job, gang, terms, done] = event;
-  codec(job, gang, terms, done);
+  codec.named("job gang terms done", job, gang, terms, done);
 }
 
 template <class Codec, SameStruct<JobStopping> S>
 void code(Codec& codec, S& event) {
   auto& [job, reason, in_favour_of, blame, progress, exit] = event;
-  codec(job, reason, in_favour_of, blame, progress, exit);
+  codec.named("job reason in_favour_of blame progress exit", job, reason, in_favour_of, blame,
+              progress, exit);
 }
 
 template <class Codec, SameStruct<DevicesFreed> S>
 void code(Codec& codec, S& event) {
   auto& [job, attempt, nodes, epoch, progress] = event;
-  codec(job, attempt, nodes, epoch, progress);
+  codec.named("job attempt nodes epoch progress", job, attempt, nodes, epoch, progress);
 }
 
 template <class Codec, SameStruct<JobRequeued> S>
 void code(Codec& codec, S& event) {
   auto& [job, progress, not_before] = event;
-  codec(job, progress, not_before);
+  codec.named("job progress not_before", job, progress, not_before);
 }
 
 template <class Codec, SameStruct<JobEnded> S>
 void code(Codec& codec, S& event) {
   auto& [job, phase, progress, blame] = event;
-  codec(job, phase, progress, blame);
+  codec.named("job phase progress blame", job, phase, progress, blame);
 }
 
 template <class Codec, SameStruct<NodeChanged> S>
 void code(Codec& codec, S& event) {
   auto& [node, health, blame, window, why] = event;
-  codec(node, health, blame, window, why);
+  codec.named("node health blame window why", node, health, blame, window, why);
 }
 
 template <class Codec, SameStruct<NodeBooted> S>
 void code(Codec& codec, S& event) {
   auto& [node, boot] = event;
-  codec(node, boot);
+  codec.named("node boot", node, boot);
 }
 
 template <class Codec, SameStruct<SpareSet> S>
 void code(Codec& codec, S& event) {
   auto& [node, spare] = event;
-  codec(node, spare);
+  codec.named("node spare", node, spare);
 }
 
 template <class Codec, SameStruct<LinkState> S>
 void code(Codec& codec, S& link) {
   auto& [health, load] = link;
-  codec(health, load);
+  codec.named("health load", health, load);
 }
 
 template <class Codec, SameStruct<LinkChanged> S>
 void code(Codec& codec, S& event) {
   auto& [link, state] = event;
-  codec(link, state);
+  codec.named("link state", link, state);
 }
 
 template <class Codec, SameStruct<PowerLimitSet> S>
 void code(Codec& codec, S& event) {
   auto& [domain, what, limit] = event;
-  codec(domain, what, limit);
+  codec.named("domain what limit", domain, what, limit);
 }
 
 template <class Codec, SameStruct<TenantsSet> S>
 void code(Codec& codec, S& event) {
   auto& [yaml] = event;
-  codec(yaml);
+  codec.named("yaml", yaml);
 }
 
 template <class Codec, SameStruct<FleetSet> S>
 void code(Codec& codec, S& event) {
   auto& [yaml] = event;
-  codec(yaml);
+  codec.named("yaml", yaml);
 }
 
 template <class Codec, SameStruct<PolicySet> S>
 void code(Codec& codec, S& event) {
   auto& [yaml] = event;
-  codec(yaml);
+  codec.named("yaml", yaml);
 }
 
 template <class Codec, SameStruct<SlotsReserved> S>
 void code(Codec& codec, S& event) {
   auto& [slots] = event;
-  codec(slots);
+  codec.named("slots", slots);
 }
 
 template <class Codec, SameStruct<DecisionDropped> S>
 void code(Codec& codec, S& event) {
   auto& [job, why] = event;
-  codec(job, why);
+  codec.named("job why", job, why);
 }
 
 template <class Codec, SameStruct<MaintenanceSet> S>
 void code(Codec& codec, S& event) {
   auto& [window, nodes, from, to, why] = event;
-  codec(window, nodes, from, to, why);
+  codec.named("window nodes from to why", window, nodes, from, to, why);
 }
 
 template <class Codec, SameStruct<LemonFound> S>
 void code(Codec& codec, S& event) {
   auto& [node, faults] = event;
-  codec(node, faults);
+  codec.named("node faults", node, faults);
 }
 
 template <class Codec, SameStruct<PassDone> S>
 void code(Codec& codec, S& event) {
   auto& [kind] = event;
-  codec(kind);
+  codec.named("kind", kind);
 }
 
 template <class Codec, SameStruct<IdleCauseSet> S>
 void code(Codec& codec, S& event) {
   auto& [type, cause] = event;
   auto use = static_cast<DeviceUse>(cause);
-  codec(type, use);
+  codec.named("type cause", type, use);
   if constexpr (!std::is_const_v<S>) cause = static_cast<std::uint8_t>(use);
 }
 
 template <class Codec, SameStruct<CancelAsked> S>
 void code(Codec& codec, S& event) {
   auto& [job] = event;
-  codec(job);
+  codec.named("job", job);
 }
 
 template <class Codec, SameStruct<JobsArchived> S>
 void code(Codec& codec, S& event) {
   auto& [jobs] = event;
-  codec(jobs);
+  codec.named("jobs", jobs);
 }
 
 template <class Codec, SameStruct<WorkSettled> S>
 void code(Codec& codec, S& event) {
   auto& [job, progress] = event;
-  codec(job, progress);
+  codec.named("job progress", job, progress);
 }
 
 template <class Codec, SameStruct<NodeAccused> S>
 void code(Codec& codec, S& event) {
   auto& [job, attempt, node, verdict, evidence] = event;
-  codec(job, attempt, node, verdict, evidence);
+  codec.named("job attempt node verdict evidence", job, attempt, node, verdict, evidence);
 }
 
 template <class Codec, SameStruct<JobHoldSet> S>
 void code(Codec& codec, S& event) {
   auto& [job, hold] = event;
-  codec(job, hold);
+  codec.named("job hold", job, hold);
 }
 
 template <class Codec, SameStruct<JobChanged> S>
 void code(Codec& codec, S& event) {
   auto& [job, priority, time_limit, estimate, class_id] = event;
-  codec(job, priority, time_limit, estimate, class_id);
+  codec.named("job priority time_limit estimate class_id", job, priority, time_limit, estimate,
+              class_id);
 }
 
 // --- Inputs -------------------------------------------------------------------------------------

@@ -7,8 +7,11 @@
 //   template <class Codec, SameStruct<Blame> S>
 //   void code(Codec& codec, S& blame) {
 //     auto& [layer, node, evidence] = blame;  // a field that is forgotten does not compile
-//     codec(layer, node, evidence);
+//     codec.named("layer node evidence", layer, node, evidence);
 //   }
+//
+// The names are those of event JSON (store/event_json.hpp). A struct that is in no event may leave
+// them out: codec(layer, node, evidence).
 //
 // A codec derives from FieldWalk<itself> and has the primitives below. Each takes the present value
 // and returns the new one: a writer returns its argument, a reader the value that it read.
@@ -34,7 +37,9 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -59,9 +64,33 @@ struct SignedRange {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
 };
 
+/// The names of N fields, separated by single blanks. Another number of names does not compile.
+template <std::size_t N>
+class FieldNames {
+ public:
+  consteval FieldNames(const char* text) : text_(text) {
+    const auto blanks = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), ' '));
+    if (text_.empty() || blanks + 1 != N) throw std::logic_error("expected a name for each field");
+  }
+
+  /// O(length of all names).
+  [[nodiscard]] constexpr std::string_view operator[](std::size_t at) const {
+    std::string_view rest = text_;
+    for (; at > 0; --at) rest.remove_prefix(rest.find(' ') + 1);
+    return rest.substr(0, rest.find(' '));
+  }
+
+ private:
+  std::string_view text_;
+};
+
 template <class Derived>
 class FieldWalk {
  public:
+  template <class... Fields>
+  void named(FieldNames<sizeof...(Fields)>, Fields&... fields) {
+    (field(fields), ...);
+  }
   template <class... Fields>
   void operator()(Fields&... fields) {
     (field(fields), ...);

@@ -18,39 +18,42 @@ namespace orrery {
 template <class Codec, SameStruct<HostNeeds> S>
 void code(Codec& codec, S& needs) {
   auto& [cpu, memory, cxl, disk] = needs;
-  codec(cpu, memory, cxl, disk);
+  codec.named("cpu memory cxl disk", cpu, memory, cxl, disk);
 }
 
 template <class Codec, SameStruct<GangRequest> S>
 void code(Codec& codec, S& gang) {
   auto& [type, devices, node_devices, share, host, required, preferred, segment, exclusive,
          rails_aligned, slice, sites] = gang;
-  codec(type, devices, node_devices, share, host, required, preferred, segment, exclusive,
-        rails_aligned, slice, sites);
+  codec.named(
+      "type devices node_devices share host required preferred segment exclusive rails_aligned "
+      "slice sites",
+      type, devices, node_devices, share, host, required, preferred, segment, exclusive,
+      rails_aligned, slice, sites);
 }
 
 template <class Codec, SameStruct<PlanKey> S>
 void code(Codec& codec, S& key) {
   auto& [work, type, devices] = key;
-  codec(work, type, devices);
+  codec.named("work type devices", work, type, devices);
 }
 
 template <class Codec, SameStruct<GangOption> S>
 void code(Codec& codec, S& option) {
   auto& [gang, speed, plan] = option;
-  codec(gang, speed, plan);
+  codec.named("gang speed plan", gang, speed, plan);
 }
 
 template <class Codec, SameStruct<Rejection> S>
 void code(Codec& codec, S& rejection) {
   auto& [kind, blocking, reason] = rejection;
-  codec(kind, blocking, reason);
+  codec.named("kind blocking reason", kind, blocking, reason);
 }
 
 template <class Codec, SameStruct<ExcludedType> S>
 void code(Codec& codec, S& excluded) {
   auto& [type, why] = excluded;
-  codec(type, why);
+  codec.named("type why", type, why);
 }
 
 /// Leaves out the position in the user's file, which decides nothing: a log does not depend on
@@ -58,19 +61,20 @@ void code(Codec& codec, S& excluded) {
 template <class Codec, SameStruct<SpreadSpec> S>
 void code(Codec& codec, S& spread) {
   [[maybe_unused]] auto& [level, most, where] = spread;
-  codec(level, most);
+  codec.named("level most", level, most);
 }
 
 template <class Codec, SameStruct<RoleRequest> S>
 void code(Codec& codec, S& role) {
   auto& [name, gangs, options, excluded, devices_min, devices_max, spread, work, steps] = role;
-  codec(name, gangs, options, excluded, devices_min, devices_max, spread, work, steps);
+  codec.named("name gangs options excluded devices_min devices_max spread work steps", name, gangs,
+              options, excluded, devices_min, devices_max, spread, work, steps);
 }
 
 template <class Codec, SameStruct<DataRequest> S>
 void code(Codec& codec, S& data) {
   auto& [site, size] = data;
-  codec(site, size);
+  codec.named("site size", site, size);
 }
 
 /// Leaves out the array, which has its place among the fields of the submission.
@@ -79,14 +83,17 @@ void code(Codec& codec, S& request) {
   [[maybe_unused]] auto& [tenant, priority, class_id, kind, preemptible, deadline, name, roles,
                           goal, budget, time_limit, estimate, data, checkpoint_interval,
                           checkpoint_cost, restart, array] = request;
-  codec(name, kind, tenant, priority, preemptible, roles, goal, deadline, budget, time_limit,
-        estimate, data, checkpoint_interval, checkpoint_cost, restart, class_id);
+  codec.named(
+      "name kind tenant priority preemptible roles goal deadline budget time_limit estimate data "
+      "checkpoint_interval checkpoint_cost restart class_id",
+      name, kind, tenant, priority, preemptible, roles, goal, deadline, budget, time_limit,
+      estimate, data, checkpoint_interval, checkpoint_cost, restart, class_id);
 }
 
 template <class Codec, SameStruct<Preparation> S>
 void code(Codec& codec, S& preparation) {
   auto& [program, compile] = preparation;
-  codec(program, compile);
+  codec.named("program compile", program, compile);
 }
 
 /// Leaves out the fields that were added later; they stand at the end of the records that hold it.
@@ -94,7 +101,8 @@ template <class Codec, SameStruct<Submission> S>
 void code(Codec& codec, S& submission) {
   [[maybe_unused]] auto& [request, restart, choose_interval, restart_max, after, parallel, prepare,
                           after_any, after_notok, hold] = submission;
-  codec(request, restart, choose_interval, restart_max, after, request.array, parallel, prepare);
+  codec.named("request restart choose_interval restart_max after array parallel prepare", request,
+              restart, choose_interval, restart_max, after, request.array, parallel, prepare);
 }
 
 // --- Placements ---------------------------------------------------------------------------------
@@ -102,31 +110,31 @@ void code(Codec& codec, S& submission) {
 template <class Codec, SameStruct<NodeDevices> S>
 void code(Codec& codec, S& at) {
   auto& [node, devices] = at;
-  codec(node, devices);
+  codec.named("node devices", node, devices);
 }
 
 template <class Codec, SameStruct<Allocation> S>
 void code(Codec& codec, S& allocation) {
   auto& [ranks, idle, share] = allocation;
-  codec(ranks, idle, share);
+  codec.named("ranks idle share", ranks, idle, share);
 }
 
 template <class Codec, SameStruct<PlacedGang> S>
 void code(Codec& codec, S& gang) {
   auto& [role, option, allocation, host] = gang;
-  codec(role, option, allocation, host);
+  codec.named("role option allocation host", role, option, allocation, host);
 }
 
 template <class Codec, SameStruct<GangTerms> S>
 void code(Codec& codec, S& terms) {
   auto& [length, ratio, clock, draw, plan] = terms;
-  codec(length, ratio, clock, draw, plan);
+  codec.named("length ratio clock draw plan", length, ratio, clock, draw, plan);
 }
 
 template <class Codec, SameStruct<Reservation> S>
 void code(Codec& codec, S& slot) {
   auto& [job, start, gangs, lost_device_seconds] = slot;
-  codec(job, start, gangs, lost_device_seconds);
+  codec.named("job start gangs lost_device_seconds", job, start, gangs, lost_device_seconds);
 }
 
 // --- Decisions ----------------------------------------------------------------------------------
