@@ -345,9 +345,9 @@ void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Ver
       "\nDocuments of kind Catalog or Calibration may follow the fleet in its file, each after a\n"
       "line of ---; those of --catalog take their place. They change prices, node types and\n"
       "constants.\n"
-      "\nIt is refused, with exit status 1, where a job holds a node that the file retires, and where\n"
-      "a new catalog or calibration would give a running job another plan. In a directory of\n"
-      "`orrery up` it starts and ends the agents, too.\n");
+      "\nIt is refused, with exit status 1, where a job holds a node that the file retires, and\n"
+      "where a new catalog or calibration would give a running job another plan. In a directory\n"
+      "of `orrery up` it starts and ends the agents, too.\n");
   run_live<ApplyAsked>(verb, options, chosen, {asked, apply_fleet});
 }
 

@@ -336,10 +336,9 @@ bool Core::restart_at_its_place(JobId id, Restart restart) {
   if (place == places_.end() || job.phase != JobPhase::kQueued) return false;
   const std::vector<NodeId> spares = ready_spares();
   const Situation s = state_.situation(now_);
-  const auto again =
-      restart_in_place({s, state_.policy(), spares},
-                       {id, &job.submission->request, job.submitted, job.done, job.attained},
-                       place->second);
+  const auto again = restart_in_place(
+      {s, state_.policy(), spares},
+      {id, &job.submission->request, job.submitted, job.done, job.attained}, place->second);
   if (!again) return false;
   FleetOverlay fleet(s.fleet);
   make_ready(fleet, again->spares);

@@ -522,11 +522,10 @@ TEST(CoreNodes, ThatAreSparesStaySparesWhereNoJobCanStartOnThem) {
   EXPECT_EQ(cluster.phase(id), JobPhase::kQueued) << "beyond its quota by now";
   EXPECT_TRUE(cluster.state().node(NodeId(3)).spare);
   const auto& log = cluster.log();
-  EXPECT_EQ(std::count_if(log.begin(), log.end(),
-                          [](const auto& entry) {
-                            return std::holds_alternative<SpareSet>(entry.what);
-                          }),
-            1)
+  EXPECT_EQ(
+      std::count_if(log.begin(), log.end(),
+                    [](const auto& entry) { return std::holds_alternative<SpareSet>(entry.what); }),
+      1)
       << "the log holds no trial of the spare";
 }
 

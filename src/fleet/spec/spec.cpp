@@ -158,7 +158,8 @@ Result<FleetSpec> read_fleet_spec(const Document& document) {
   FleetSpec spec;
   const DocumentNode root = document.root();
   if (const auto kind = document_kind(root); kind && kind->text() != "Fleet") {
-    return input_error(kind->position(), fmt::format("expected kind Fleet, found {}", kind->shown()));
+    return input_error(kind->position(),
+                       fmt::format("expected kind Fleet, found {}", kind->shown()));
   }
   if (Status read = read_struct(root, spec, {}); !read) return forward_error(read);
   if (spec.api_version != "orrery/v1" || spec.kind != "Fleet") {

@@ -69,9 +69,9 @@ class TrainingState {
   /// Reads this rank's share from a checkpoint. Errors: a checkpoint of another model; the state is
   /// undefined then.
   [[nodiscard]] Status restore(CheckpointReader& reader);
-  /// Reads the weights of this rank's part, all of them float32, from a file. Moments and steps stay
-  /// as they are. Errors: those of the file, or a file of another model; the weights are undefined
-  /// then.
+  /// Reads the weights of this rank's part, all of them float32, from a file. Moments and steps
+  /// stay as they are. Errors: those of the file, or a file of another model; the weights are
+  /// undefined then.
   [[nodiscard]] Status restore_weights(SafetensorsFile& file);
 
   /// Floats of each of the three vectors of the whole model.

@@ -32,8 +32,9 @@ bool has_node(std::span<const NodeDevices> ranks, NodeId node) {
 bool is_reserved(const Situation& s, NodeId node) {
   return std::any_of(s.reserved.begin(), s.reserved.end(), [&](const Reservation& reservation) {
     return reservation.start <= s.now &&
-           std::any_of(reservation.gangs.begin(), reservation.gangs.end(),
-                       [&](const PlacedGang& gang) { return has_node(gang.allocation.ranks, node); });
+           std::any_of(
+               reservation.gangs.begin(), reservation.gangs.end(),
+               [&](const PlacedGang& gang) { return has_node(gang.allocation.ranks, node); });
   });
 }
 
@@ -202,8 +203,8 @@ const GangRequest& request_of(const JobRequest& job, const PlacedGang& gang) {
   return job.roles[gang.role].options[gang.option].gang;
 }
 
-/// Adds the terms of the gangs to a start, and its expected time: the longest of the gangs', or none
-/// if that of one is not known.
+/// Adds the terms of the gangs to a start, and its expected time: the longest of the gangs', or
+/// none if that of one is not known.
 bool set_terms(const Terms& terms, const WaitingJob& job, StartJob& start) {
   start.expected = Duration();
   for (const PlacedGang& gang : start.gangs) {
@@ -266,8 +267,8 @@ std::optional<ResizeJob> resize_without(const ReplacementContext& context, const
     if (gang.type != had.type || gang.devices >= had.devices) continue;
     Allocation left = part_without(old.allocation, lost, gang.devices);
     if (left.ranks.empty()) continue;
-    std::optional<ResizeJob> smaller = resize_to(terms, job, context.situation.now,
-                                                 {old.role, i, std::move(left), gang.host});
+    std::optional<ResizeJob> smaller =
+        resize_to(terms, job, context.situation.now, {old.role, i, std::move(left), gang.host});
     if (smaller) return smaller;
   }
   return std::nullopt;

@@ -1,7 +1,7 @@
 // scheduler/replace/replacement.hpp - how a job continues after it lost nodes.
 //
 // 1. A node replaces a lost one if it has the same type, has the same devices free and keeps the
-//    placement rules of the gang. Spares are taken before free nodes, near ones before distant ones.
+//    placement rules of the gang. Spares come before free nodes, near nodes before distant ones.
 // 2. A node that is reserved for another job, or that closes before the job is expected to end, is
 //    never taken.
 // 3. Each function answers a question and changes nothing: control checks the decision on a fleet
@@ -42,8 +42,8 @@ struct WithReplacements {
 /// Makes spares ready in an overlay, as they are after SpareSet.
 void make_ready(FleetOverlay& fleet, std::span<const SpareTaken> spares);
 
-/// Returns the resize of an elastic job of one gang that replaces its lost node; none if no node can
-/// replace it or no terms can be computed.
+/// Returns the resize of an elastic job of one gang that replaces its lost node; none if no node
+/// can replace it or no terms can be computed.
 [[nodiscard]] std::optional<WithReplacements<ResizeJob>> resize_with_replacement(
     const ReplacementContext& context, const RunningJob& job, NodeId lost);
 

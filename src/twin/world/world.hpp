@@ -313,7 +313,8 @@ class World final : public Executor {
   /// others.
   std::uint32_t silent_of(const RunningJob& run, std::vector<NodeId>* heard = nullptr) const;
   /// Reports that ranks which were to end are gone; none: no node is left to report it.
-  [[nodiscard]] std::optional<Input> reported_gone(const Event& event, const State& state, Instant now);
+  [[nodiscard]] std::optional<Input> reported_gone(const Event& event, const State& state,
+                                                   Instant now);
   [[nodiscard]] std::optional<Input> step_silence(const Event& event, const State& state,
                                                   Instant now);
   [[nodiscard]] std::optional<Input> lost(const Event& event, const State& state, Instant now);

@@ -29,8 +29,7 @@ bool watched(NodeHealth health) {
 
 /// Whether the ranks of the job end with its lease; those of a job that has ended always do.
 bool ends_with_lease(const State& state, JobId id) {
-  return state.job(id).submission == nullptr ||
-         lease_of(state, id).kind == Lease::Kind::kBinding;
+  return state.job(id).submission == nullptr || lease_of(state, id).kind == Lease::Kind::kBinding;
 }
 
 }  // namespace
