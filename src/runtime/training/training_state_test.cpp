@@ -150,9 +150,6 @@ TEST_P(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
       if (group.rank() == 0 && whole.empty()) whole = *hash;
     });
     must_do(commit_checkpoint(directory, {.id = id, .world = saves.ranks(), .shards = records}));
-    const std::string exported = directory + "/model.safetensors";
-    FoundCheckpoint written = must_have(open_newest_good(directory));
-    must_do(export_safetensors(written.reader.value(), exported));
     for (const SharedOut& reads : GetParam().layouts) {
       SCOPED_TRACE(testing::Message() << saves << " read by " << reads);
       share(reads, [&](MemberGroup& group, TrainingState& state, const WholeModel&) {
@@ -163,15 +160,48 @@ TEST_P(TrainingStateThreads, WhatOneLayoutSavesEveryOtherReads) {
         const auto hash = state.hash(group.communicator());
         ASSERT_TRUE(hash);
         if (group.rank() == 0) EXPECT_EQ(*hash, whole);
-        const AlignedFloats weights(state.parameters().begin(), state.parameters().end());
-        TrainingState other(config_, kSeed + 1, reads.of(group.rank()));
-        EXPECT_FALSE(std::ranges::equal(other.parameters(), weights));
-        SafetensorsFile file = must_have(SafetensorsFile::open(exported));
-        must_do(other.restore_weights(file));
-        EXPECT_TRUE(std::ranges::equal(other.parameters(), weights));
       });
     }
   }
+}
+
+class TrainingStateTest : public CheckpointTest {};
+
+TEST_F(TrainingStateTest, ReadsItsPartOfTheWeightsFromASafetensorsFile) {
+  const TransformerConfig config = shared_config(TransformerFamily::kLlama);
+  const ParameterLayout layout(config);
+  const TrainingState whole(config, kSeed);
+  std::vector<PieceView> pieces;
+  for (const ParameterTensor& tensor : layout.tensors()) {
+    const auto weights = whole.parameters().subspan(tensor.begin, tensor.size);
+    pieces.push_back({{.tensor = tensor.name,
+                       .shape = {tensor.shape.begin(), tensor.shape.end()},
+                       .begin = 0,
+                       .end = tensor.size},
+                      std::as_bytes(weights)});
+  }
+  const CheckpointId id{"job", {1, 1}, 1};
+  CheckpointWriter writer(directory_);
+  must_do(writer.begin({id, 0, 1}, pieces));
+  must_do(commit_checkpoint(directory_,
+                            {.id = id, .world = 1, .shards = {must_have(writer.wait()).record}}));
+  const std::string exported = directory_ + "/model.safetensors";
+  FoundCheckpoint found = must_have(open_newest_good(directory_));
+  must_do(export_safetensors(found.reader.value(), exported));
+
+  const StateShare half{{1, 2}};
+  const TrainingState expected(config, kSeed, half);
+  TrainingState read(config, kSeed + 1, half);
+  EXPECT_FALSE(std::ranges::equal(read.parameters(), expected.parameters()));
+  SafetensorsFile file = must_have(SafetensorsFile::open(exported));
+  must_do(read.restore_weights(file));
+  EXPECT_TRUE(std::ranges::equal(read.parameters(), expected.parameters()));
+
+  TransformerConfig wider = config;
+  wider.width *= 2;
+  const Status refused = TrainingState(wider, kSeed).restore_weights(file);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("the weights are of another model"), std::string::npos);
 }
 
 TEST(TrainingState, ARankKeepsItsShareAlone) {
