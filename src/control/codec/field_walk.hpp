@@ -64,13 +64,16 @@ struct SignedRange {
   std::int64_t max = std::numeric_limits<std::int64_t>::max();
 };
 
-/// The names of N fields, separated by single blanks. Another number of names does not compile.
+/// The names of N fields, separated by single blanks. Another number of names, or an empty one,
+/// does not compile.
 template <std::size_t N>
 class FieldNames {
  public:
   consteval FieldNames(const char* text) : text_(text) {
     const auto blanks = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), ' '));
-    if (text_.empty() || blanks + 1 != N) throw std::logic_error("expected a name for each field");
+    const bool has_empty = text_.empty() || text_.starts_with(' ') || text_.ends_with(' ') ||
+                           text_.find("  ") != std::string_view::npos;
+    if (has_empty || blanks + 1 != N) throw std::logic_error("expected a name for each field");
   }
 
   /// O(length of all names).

@@ -22,10 +22,11 @@
 #include "control/action.hpp"
 #include "control/input.hpp"
 #include "control/state/state.hpp"
-#include "scheduler/replace/replacement.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace orrery {
+
+struct SpareTaken;
 
 struct Outcome {
   std::vector<Event> events;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "control/core/core.hpp"
+#include "scheduler/replace/replacement.hpp"
 #include "scheduler/request/job_array.hpp"
 
 namespace orrery {
@@ -273,7 +274,7 @@ void Core::take_spares(std::span<const SpareTaken> spares) {
   for (const SpareTaken& taken : spares) emit(SpareSet{taken.spare, false});
 }
 
-// The lost nodes become spares once they are repaired.
+// The nodes that spares replace become spares once they are repaired or free.
 void Core::return_spares(std::span<const SpareTaken> spares) {
   for (const SpareTaken& taken : spares) emit(SpareSet{taken.lost, true});
 }

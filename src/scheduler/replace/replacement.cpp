@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/assert.hpp"
+#include "scheduler/place/placer.hpp"
 #include "scheduler/price/gang_pricing.hpp"
 #include "scheduler/price/run_time.hpp"
 #include "scheduler/tenants/queue_order.hpp"
@@ -26,6 +27,12 @@ void sort_by_node(std::vector<NodeDevices>& ranks) {
 bool has_node(std::span<const NodeDevices> ranks, NodeId node) {
   return std::any_of(ranks.begin(), ranks.end(),
                      [node](const NodeDevices& at) { return at.node == node; });
+}
+
+/// Whether the host resources for ranks on these devices are free.
+bool has_host(const FleetView& fleet, const NodeDevices& at, const HostNeeds& host) {
+  return host_ranks(fleet.topology().group(at.node).host, fleet.node(at.node), host) >=
+         static_cast<std::uint32_t>(std::popcount(at.devices));
 }
 
 /// Whether a node is reserved for a job that starts there as soon as other jobs have left it.
@@ -137,6 +144,7 @@ class Choice {
     const Situation& s = context_.situation;
     return (s.fleet.node(other).free_mask & lost.devices) == lost.devices &&
            topology().place(other).group == topology().place(lost.node).group &&
+           has_host(s.fleet, {other, lost.devices}, gang.host) &&
            may_replace(topology(), gang, lost.node, other) &&
            std::find(used_.begin(), used_.end(), other) == used_.end() && !is_reserved(s, other) &&
            !closes(s, other, end_);
@@ -284,9 +292,10 @@ std::optional<WithReplacements<StartJob>> restart_in_place(const ReplacementCont
   for (PlacedGang& gang : start.gangs) {
     for (NodeDevices& at : gang.allocation.ranks) {
       const NodeState& node = s.fleet.node(at.node);
-      if (node.health == NodeHealth::kReady && (node.free_mask & at.devices) == at.devices) {
-        continue;
-      }
+      const bool free = node.health == NodeHealth::kReady &&
+                        (node.free_mask & at.devices) == at.devices &&
+                        has_host(s.fleet, at, gang.host);
+      if (free) continue;
       const bool whole = gang.allocation.share >= kWholeDevice;
       if (!whole || !choice.replace(at, request_of(*job.request, gang))) return std::nullopt;
     }

@@ -1,13 +1,15 @@
 // scheduler/replace/replacement.hpp - how a job continues after it lost nodes.
 //
-// 1. A node replaces a lost one if it has the same type, has the same devices free and keeps the
-//    placement rules of the gang. Spares come before free nodes, near nodes before distant ones.
-// 2. A node that is reserved for another job, or that closes before the job is expected to end, is
-//    never taken.
+// 1. A node replaces a lost one if it is of the same node group, has the same devices and the host
+//    resources free, and keeps the placement rules of the gang. Spares come before free nodes, near
+//    nodes before distant ones.
+// 2. A replacement is never a node that is reserved, or that closes before the job is expected to
+//    end. The nodes that a job keeps are not compared with reservations.
 // 3. Each function answers a question and changes nothing: control checks the decision on a fleet
 //    in which the chosen spares are ready (make_ready()) before it writes an event.
 //
-// Pure. Cost: O(nodes of the gangs x (spares + reservations + 1,024)).
+// Pure. Cost: O(lost nodes x (spares + 1,024) x (nodes of the gangs, of reservations and of
+// closures)); most nodes are rejected in O(1).
 #pragma once
 
 #include <optional>
@@ -23,7 +25,8 @@ namespace orrery {
 struct ReplacementContext {
   const Situation& situation;
   const Policy& policy;
-  std::span<const NodeId> spares;  ///< nodes kept for replacements; drained in `situation`
+  /// Nodes kept for replacements: drained in `situation`, and ready but for that.
+  std::span<const NodeId> spares;
 };
 
 struct SpareTaken {

@@ -91,6 +91,46 @@ TEST_F(ReplacementTest, LeavesNodesThatCloseOrAreTakenOrAreNotReady) {
   }
 }
 
+TEST_F(ReplacementTest, LeavesNodesThatAreReservedAndSparesThatClose) {
+  const JobId id = run(24);
+  cluster_.close(NodeId(9), Duration::minutes(30));
+  for (const std::uint32_t spare : {9U, 12U}) {
+    set_health(NodeId(spare), NodeHealth::kDrained);
+    spares_.push_back(NodeId(spare));
+  }
+  const auto spare = replace(id, NodeId(1));
+  ASSERT_TRUE(spare);
+  EXPECT_EQ(nodes(spare->decision.gangs[0]), (std::vector{NodeId(0), NodeId(2), NodeId(12)}));
+
+  spares_.clear();
+  Situation s = cluster_.situation();
+  Reservation reserved{.job = JobId(7), .start = s.now};
+  reserved.gangs.push_back({.allocation = {.ranks = {{NodeId(3), 0xff}}}});
+  s.reserved = {&reserved, 1};
+  const auto free = resize_with_replacement({s, policy_, spares_}, *cluster_.find(id), NodeId(1));
+  ASSERT_TRUE(free);
+  EXPECT_EQ(nodes(free->decision.gangs[0]), (std::vector{NodeId(0), NodeId(2), NodeId(4)}));
+  reserved.start = s.now + Duration::hours(1);
+  const auto early = resize_with_replacement({s, policy_, spares_}, *cluster_.find(id), NodeId(1));
+  ASSERT_TRUE(early);
+  EXPECT_EQ(nodes(early->decision.gangs[0]), (std::vector{NodeId(0), NodeId(2), NodeId(3)}));
+}
+
+TEST_F(ReplacementTest, LeavesNodesWhoseHostIsFull) {
+  JobRequest request = cluster_.job(24);
+  GangRequest& gang = request.roles[0].options[0].gang;
+  gang.host.memory = 1024;
+  const JobId id = cluster_.submit(request);
+  (void)cluster_.pass("fifo");
+  ASSERT_TRUE(cluster_.runs(id));
+  NodeState full = cluster_.fleet().view().node(NodeId(3));
+  full.used_memory = cluster_.fleet().topology().group(NodeId(3)).host.memory - 1024;
+  cluster_.fleet().set_node(NodeId(3), full);
+  const auto found = replace(id, NodeId(1));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(nodes(found->decision.gangs[0]), (std::vector{NodeId(0), NodeId(2), NodeId(4)}));
+}
+
 TEST_F(ReplacementTest, KeepsThePlacementRulesOfTheGang) {
   JobRequest request = cluster_.job(24);
   request.roles[0].options[0].gang.required = TopologyLevel::kRack;
