@@ -91,9 +91,7 @@ Allocation part_without(const Allocation& whole, NodeId lost, std::uint32_t devi
   for (const NodeDevices& at : whole.ranks) {
     if (at.node == lost || left == 0) continue;
     std::uint64_t taken = at.devices;
-    while (static_cast<std::uint32_t>(std::popcount(taken)) > left) {
-      taken &= ~(std::uint64_t{1} << (63 - std::countl_zero(taken)));
-    }
+    while (static_cast<std::uint32_t>(std::popcount(taken)) > left) taken &= ~std::bit_floor(taken);
     part.ranks.push_back({at.node, taken});
     left -= static_cast<std::uint32_t>(std::popcount(taken));
   }

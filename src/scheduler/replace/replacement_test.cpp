@@ -38,6 +38,7 @@ class ReplacementTest : public testing::Test {
 
   static std::vector<NodeId> nodes(const PlacedGang& gang) {
     std::vector<NodeId> all;
+    all.reserve(gang.allocation.ranks.size());
     for (const NodeDevices& at : gang.allocation.ranks) all.push_back(at.node);
     return all;
   }

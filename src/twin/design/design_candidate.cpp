@@ -136,11 +136,11 @@ class CandidateFinder {
     made.pue = site->pue;
     Result<PurchasePrice> price =
         purchase_price({facts_.catalog, facts_.calibration, *site}, *made.node, {});
-    if (price) made.price = *std::move(price);
     const bool needs = spec_.site.budget || spec_.objective == DesignObjective::kWorkPerDollar;
     if (!price && needs) {
       return input_error(where, price.error().message + " (server_capex of a catalog overlay)");
     }
+    if (price) made.price = *std::move(price);
     found_.push_back(std::move(made));
     return {};
   }

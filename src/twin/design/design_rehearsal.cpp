@@ -36,7 +36,8 @@ class MixMaker {
     const double endless = span * kOutlasts;
     const double length = work.asked->duration ? work.asked->duration->value() : endless;
     const std::shared_ptr<const JobSpec> spec = spec_of(work, length * effective);
-    for (double at = 0; at < span; at += length * kFollows) {
+    double at = 0;
+    while (at < span) {
       for (std::uint32_t i = 0; i < work.jobs; ++i) {
         TraceJob& job = trace_.jobs.emplace_back();
         job.name = fmt::format("{}-{}", work.asked->name, trace_.jobs.size());
@@ -48,6 +49,7 @@ class MixMaker {
         job.run = Duration::from_seconds(
             work.asked->serves() ? seconds : std::ceil(seconds / work.rate.step_seconds));
       }
+      at += length * kFollows;
     }
   }
 
