@@ -304,7 +304,9 @@ Status read_weights(const TrainingSpec& spec, const std::string& weights, Traini
   if (!weights.empty()) {
     Result<SafetensorsFile> file = SafetensorsFile::open(weights);
     if (!file) return forward_error(file);
-    return state.restore_weights(*file);
+    Status read = state.restore_weights(*file);
+    if (!read && read.error().where.file.empty()) read.error().where.file = weights;
+    return read;
   }
   Result<CheckpointReader> reader = open_newest(spec);
   if (!reader) return forward_error(reader);
@@ -416,7 +418,7 @@ int main(int argc, char** argv) {
       "  orrery submit examples/jobs/train-gpt.yaml       a gang started by Orrery\n"
       "  orrery-train training.yaml --generate            text from the newest checkpoint\n"
       "  orrery-train training.yaml --export gpt.safetensors\n"
-      "                                                   its tensors, for other programs\n"
+      "                                                   a checkpoint for other programs\n"
       "  orrery-train training.yaml --train-tokenizer 4096 --out text.model\n"
       "                                                   a SentencePiece model of its text\n"
       "  orrery-train --verify checkpoints                check the checksums of all checkpoints\n"
