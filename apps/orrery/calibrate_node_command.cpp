@@ -4,13 +4,14 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/output_file.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/text_table.hpp"
 #include "node/machine/host_inventory.hpp"
 #include "runtime/kernels/gemm.hpp"
 #include "runtime/training/node_probe.hpp"
+#include "verbs/output_file.hpp"
 
 namespace orrery {
 namespace {

@@ -1,8 +1,9 @@
 // orrery catalog list | show | stacks
 #include <memory>
 
-#include "apps/orrery/catalog_report.hpp"
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/output.hpp"
+#include "verbs/catalog/catalog_report.hpp"
 
 namespace orrery {
 namespace {
@@ -13,6 +14,18 @@ struct CatalogRequest {
   std::string framework;
   std::string accelerator;
 };
+
+template <class Question>
+Status report_catalog(const CommandOptions& options, const Question& question) {
+  const Result<Catalog> catalog = load_catalog(options);
+  if (!catalog) return tl::unexpected(catalog.error());
+  const Result<ModelCatalog> models = load_models(options);
+  if (!models) return tl::unexpected(models.error());
+  const Result<VerbAnswer> answer = question(CatalogFacts{*catalog, *models});
+  if (!answer) return tl::unexpected(answer.error());
+  print_answer(options, *answer);
+  return {};
+}
 
 }  // namespace
 
@@ -28,7 +41,10 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
   list_verb->add_option("KIND", request->kind,
                         "kind of facts: accelerators, nodes, systems, models, ...");
   list_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return list_catalog(options, request->kind); };
+    chosen = [&options, request] {
+      return report_catalog(
+          options, [&](const CatalogFacts& facts) { return list_catalog(facts, request->kind); });
+    };
   });
 
   CLI::App* show_verb = catalog->add_subcommand("show", "show one row with its sources");
@@ -41,7 +57,11 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
                    "kind of the row, such as electricity_usd_per_kwh (default: any)")
       ->type_name("KIND");
   show_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return show_catalog(options, {request->kind, request->name}); };
+    chosen = [&options, request] {
+      return report_catalog(options, [&](const CatalogFacts& facts) {
+        return show_catalog(facts, {request->kind, request->name});
+      });
+    };
   });
 
   CLI::App* stacks_verb =
@@ -51,7 +71,9 @@ void add_catalog_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
   stacks_verb->add_option("ACCELERATOR", request->accelerator, "accelerator, such as trainium");
   stacks_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] {
-      return show_stacks(options, request->framework, request->accelerator);
+      return report_catalog(options, [&](const CatalogFacts& facts) {
+        return show_stacks(facts.catalog, request->framework, request->accelerator);
+      });
     };
   });
 }

@@ -4,8 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 
-#include "apps/orrery/context.hpp"
 #include "base/error.hpp"
+#include "verbs/command_options.hpp"
 
 namespace orrery {
 

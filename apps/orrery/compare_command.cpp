@@ -4,14 +4,16 @@
 #include <cmath>
 #include <memory>
 
-#include "apps/orrery/benchmark_report.hpp"
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/plan_json.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/plan_options.hpp"
-#include "apps/orrery/plan_text.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/text_table.hpp"
 #include "planner/launch/layout_text.hpp"
+#include "verbs/plan/benchmark_report.hpp"
+#include "verbs/plan/plan_json.hpp"
+#include "verbs/plan/plan_text.hpp"
 
 namespace orrery {
 namespace {
@@ -148,7 +150,13 @@ Json contenders_json(const std::vector<Contender>& contenders) {
 
 Status run_compare(const CommandOptions& options, const CompareCall& call) {
   if (!call.benchmark.empty()) {
-    return report_benchmark(options, {.name = call.benchmark, .runs = call.runs});
+    const Result<Facts> facts = load_facts(options);
+    if (!facts) return tl::unexpected(facts.error());
+    const Result<VerbAnswer> answer =
+        report_benchmark(*facts, {.name = call.benchmark, .runs = call.runs});
+    if (!answer) return tl::unexpected(answer.error());
+    print_answer(options, *answer);
+    return {};
   }
   if (call.options.model.empty()) return input_error({}, "expected --model or --benchmark");
   Result<std::vector<PlanOptions>> plans = contenders_of(options, call);

@@ -6,7 +6,8 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/completion.hpp"
-#include "apps/orrery/live_lists.hpp"
+#include "apps/orrery/output.hpp"
+#include "verbs/cluster/live_lists.hpp"
 
 namespace orrery {
 namespace {

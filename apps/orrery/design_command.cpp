@@ -5,12 +5,13 @@
 #include <filesystem>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/design_text.hpp"
-#include "apps/orrery/option_text.hpp"
-#include "apps/orrery/output_file.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/text/terminal_text.hpp"
 #include "planner/job_defaults.hpp"
 #include "twin/design/design_html.hpp"
+#include "verbs/option_text.hpp"
+#include "verbs/output_file.hpp"
+#include "verbs/simulate/design_text.hpp"
 
 namespace orrery {
 namespace {

@@ -6,12 +6,14 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/fleet_check.hpp"
-#include "apps/orrery/live_lists.hpp"
-#include "apps/orrery/live_text.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/system/real_storage.hpp"
 #include "base/text/text_table.hpp"
+#include "verbs/catalog/fleet_check.hpp"
+#include "verbs/cluster/live_lists.hpp"
+#include "verbs/cluster/live_text.hpp"
 
 namespace orrery {
 namespace {

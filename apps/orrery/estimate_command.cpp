@@ -3,14 +3,16 @@
 #include <cmath>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/plan_json.hpp"
-#include "apps/orrery/serving_json.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/assert.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/text_table.hpp"
 #include "planner/run_estimate.hpp"
 #include "planner/serving/serving_capacity.hpp"
 #include "planner/serving/serving_space.hpp"
+#include "verbs/plan/plan_json.hpp"
+#include "verbs/serve/serving_json.hpp"
 
 namespace orrery {
 namespace {

@@ -7,11 +7,12 @@
 #include <utility>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_text.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/remote_command.hpp"
 #include "apps/orrery/submit_options.hpp"
-#include "apps/orrery/submit_request.hpp"
 #include "base/text/count_text.hpp"
+#include "verbs/cluster/live_text.hpp"
+#include "verbs/schedule/submit_request.hpp"
 
 namespace orrery {
 namespace {

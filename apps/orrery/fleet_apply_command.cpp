@@ -13,12 +13,13 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_verb.hpp"
-#include "apps/orrery/local_cluster.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/format/document.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/count_text.hpp"
 #include "fleet/spec/spec.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "verbs/local/local_cluster.hpp"
 
 namespace orrery {
 namespace {

@@ -6,14 +6,16 @@
 #include <optional>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/fleet_text.hpp"
-#include "apps/orrery/output_file.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "fleet/import/kubernetes_import.hpp"
 #include "fleet/import/slurm_import.hpp"
 #include "fleet/spec/builder.hpp"
 #include "fleet/spec/generate.hpp"
 #include "fleet/spec/summary.hpp"
 #include "fleet/svg/svg.hpp"
+#include "verbs/catalog/fleet_text.hpp"
+#include "verbs/output_file.hpp"
 
 namespace orrery {
 namespace {

@@ -6,11 +6,14 @@
 #include <utility>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/job_selection.hpp"
-#include "apps/orrery/option_text.hpp"
+#include "apps/orrery/job_options.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
 #include "base/text/text_table.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "verbs/cluster/job_selection.hpp"
+#include "verbs/option_text.hpp"
 
 namespace orrery {
 namespace {

@@ -7,10 +7,11 @@
 #include <utility>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/job_end.hpp"
-#include "apps/orrery/live_lists.hpp"
-#include "apps/orrery/live_text.hpp"
+#include "apps/orrery/job_options.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/text/count_text.hpp"
+#include "verbs/cluster/live_lists.hpp"
+#include "verbs/cluster/live_text.hpp"
 
 namespace orrery {
 
@@ -198,7 +199,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   wait.footer("Example:\n  orrery wait 7 8");
   wait.add_option("id", asked->ids, "numbers of the jobs")->type_name("JOB..")->required();
   wait.callback([&options, &chosen, asked] {
-    chosen = [&options, asked] { return run_on_jobs(options, *asked, wait_for_jobs); };
+    chosen = [&options, asked] { return run_on_jobs(options, *asked, print_ends); };
   });
 }
 

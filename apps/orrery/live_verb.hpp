@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
+#include "verbs/cluster/live_session.hpp"
 
 namespace orrery {
 

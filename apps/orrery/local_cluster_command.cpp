@@ -6,9 +6,11 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
-#include "apps/orrery/local_cluster.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
+#include "verbs/cluster/live_session.hpp"
+#include "verbs/local/local_cluster.hpp"
 
 namespace orrery {
 namespace {

@@ -12,12 +12,14 @@
 
 #include "api/views.hpp"
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/count_text.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/time.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "verbs/cluster/live_session.hpp"
 
 namespace orrery {
 namespace {

@@ -10,54 +10,11 @@
 #include "api/grpc/grpc_library.hpp"
 #include "apps/option_hooks.hpp"
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/verb_hint.hpp"
 #include "base/format/document.hpp"
-#include "base/text/terminal_text.hpp"
-#include "hardware/builtin_catalog.hpp"
-#include "workload/builtin_models.hpp"
 
 namespace orrery {
-
-Result<Catalog> load_catalog(const CommandOptions& options) {
-  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(options.catalog_directory);
-  if (!overlays) return tl::unexpected(overlays.error());
-  return Catalog::load(builtin_catalog(), *overlays);
-}
-
-Result<ModelCatalog> load_models(const CommandOptions& options) {
-  const Result<std::vector<FactOverlay>> overlays = read_fact_overlays(options.catalog_directory);
-  if (!overlays) return tl::unexpected(overlays.error());
-  return ModelCatalog::load(builtin_models(), *overlays);
-}
-
-Result<Facts> load_facts(const CommandOptions& options, const FactOverlay& fleet) {
-  Result<std::vector<FactOverlay>> overlays = read_fact_overlays(options.catalog_directory);
-  if (!overlays) return forward_error(overlays);
-  if (!fleet.empty()) overlays->push_back(fleet);
-  return Facts::load(*std::move(overlays));
-}
-
-void print_bytes(std::string_view bytes) {
-  // Not fmt::print, which throws when the disk is full; run() looks at ferror.
-  static_cast<void>(std::fwrite(bytes.data(), 1, bytes.size(), stdout));
-}
-
-void print_shown(const std::string& text) { print_bytes(text); }
-
-void print_text(const std::string& text) { print_bytes(terminal_text(text, Newlines::kKept)); }
-
-std::string one_line(std::string_view text) { return terminal_text(text, Newlines::kEscaped); }
-
-void print_message(const std::string& text) {
-  const std::string shown = terminal_text(text, Newlines::kKept);
-  static_cast<void>(std::fwrite(shown.data(), 1, shown.size(), stderr));
-}
-
-void print_progress(const std::string& text) {
-  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
-}
-
-void print_json(const Json& json) { print_bytes(terminal_json(json.dump(2)) + "\n"); }
 
 namespace {
 constexpr int kExitFailed = 1;
@@ -107,6 +64,7 @@ void read_environment(CommandOptions& options) {
   const char* plain = std::getenv("NO_COLOR");
   const bool wanted = plain == nullptr || *plain == '\0';
   if (wanted && ::isatty(STDOUT_FILENO) == 1) options.colour = Colour::kOn;
+  options.message = print_message;
 }
 
 /// Leaves in `arguments` what stands before "--"; the rest is a command of the user's own.

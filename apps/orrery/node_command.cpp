@@ -11,10 +11,11 @@
 
 #include "api/views.hpp"
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_lists.hpp"
-#include "apps/orrery/live_text.hpp"
 #include "apps/orrery/live_verb.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/text/count_text.hpp"
+#include "verbs/cluster/live_lists.hpp"
+#include "verbs/cluster/live_text.hpp"
 
 namespace orrery {
 namespace {

@@ -5,16 +5,18 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/output_file.hpp"
-#include "apps/orrery/plan_html.hpp"
-#include "apps/orrery/plan_json.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/plan_options.hpp"
-#include "apps/orrery/plan_text.hpp"
 #include "apps/orrery/serve_command.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/quantity_text.hpp"
 #include "planner/launch/launch_flags.hpp"
 #include "planner/launch/layout_text.hpp"
+#include "verbs/output_file.hpp"
+#include "verbs/plan/plan_html.hpp"
+#include "verbs/plan/plan_json.hpp"
+#include "verbs/plan/plan_text.hpp"
 
 namespace orrery {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apps/orrery/plan_request.hpp"
+#include "verbs/plan/plan_request.hpp"
 
 namespace orrery {
 

@@ -4,10 +4,11 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_lists.hpp"
 #include "apps/orrery/live_verb.hpp"
-#include "apps/orrery/option_text.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/text/text_table.hpp"
+#include "verbs/cluster/live_lists.hpp"
+#include "verbs/option_text.hpp"
 
 namespace orrery {
 namespace {

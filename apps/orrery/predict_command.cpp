@@ -5,9 +5,11 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/local_plan.hpp"
-#include "apps/orrery/plan_json.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "planner/launch/layout_text.hpp"
+#include "verbs/local/local_plan.hpp"
+#include "verbs/plan/plan_json.hpp"
 
 namespace orrery {
 namespace {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "apps/orrery/live_session.hpp"
 #include "apps/orrery/local_terminal.hpp"
+#include "verbs/cluster/live_session.hpp"
 
 namespace orrery {
 

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/record_file.hpp"
+#include "apps/orrery/output.hpp"
 #include "control/core/core.hpp"
 #include "executor/control_host.hpp"
 #include "executor/live/live_record.hpp"
+#include "verbs/simulate/record_file.hpp"
 
 namespace orrery {
 namespace {

@@ -5,10 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/local_plan.hpp"
-#include "apps/orrery/output_file.hpp"
-#include "apps/orrery/training_html.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/system/real_storage.hpp"
+#include "verbs/local/local_plan.hpp"
+#include "verbs/output_file.hpp"
+#include "verbs/training/training_html.hpp"
 
 namespace orrery {
 namespace {

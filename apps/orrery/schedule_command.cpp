@@ -6,14 +6,16 @@
 #include <optional>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/plan_text.hpp"
-#include "apps/orrery/schedule_request.hpp"
+#include "apps/orrery/output.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
 #include "base/text/nearest_name.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/text_table.hpp"
 #include "planner/launch/layout_text.hpp"
 #include "scheduler/explain/explain.hpp"
+#include "verbs/plan/plan_text.hpp"
+#include "verbs/schedule/schedule_request.hpp"
 
 namespace orrery {
 namespace {

@@ -1,6 +1,7 @@
 #include "apps/orrery/serve_command.hpp"
 
-#include "apps/orrery/serve_report.hpp"
+#include "apps/orrery/output.hpp"
+#include "verbs/serve/serve_report.hpp"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apps/orrery/serve_request.hpp"
+#include "verbs/serve/serve_request.hpp"
 
 namespace orrery {
 

@@ -6,13 +6,14 @@
 #include <filesystem>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/output_file.hpp"
-#include "apps/orrery/record_file.hpp"
-#include "apps/orrery/simulate_request.hpp"
-#include "apps/orrery/simulate_text.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/terminal_text.hpp"
-#include "twin/plot/html_report.hpp"
+#include "twin/figures/html_report.hpp"
+#include "verbs/output_file.hpp"
+#include "verbs/simulate/record_file.hpp"
+#include "verbs/simulate/simulate_request.hpp"
+#include "verbs/simulate/simulate_text.hpp"
 
 namespace orrery {
 namespace {

@@ -5,9 +5,9 @@
 #include <filesystem>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
-#include "apps/orrery/store_setup.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
 #include "base/text/terminal_text.hpp"
 #include "control/state/snapshot.hpp"
@@ -15,6 +15,8 @@
 #include "store/event_json.hpp"
 #include "store/history.hpp"
 #include "store/sqlite/sqlite_store.hpp"
+#include "verbs/cluster/live_session.hpp"
+#include "verbs/cluster/store_setup.hpp"
 
 namespace orrery {
 namespace {

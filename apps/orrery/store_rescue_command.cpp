@@ -1,13 +1,15 @@
 // orrery store restore, orrery store salvage
 #include <fmt/format.h>
 
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
+#include "base/format/field_writer.hpp"
 
-#include "apps/orrery/live_session.hpp"
-#include "apps/orrery/store_setup.hpp"
 #include "control/state/snapshot.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "store/store_rescue.hpp"
+#include "verbs/cluster/live_session.hpp"
+#include "verbs/cluster/store_setup.hpp"
 
 namespace orrery {
 namespace {

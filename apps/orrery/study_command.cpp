@@ -8,9 +8,10 @@
 #include <thread>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/output_file.hpp"
-#include "apps/orrery/study_cell.hpp"
+#include "apps/orrery/output.hpp"
 #include "twin/study/study_report.hpp"
+#include "verbs/output_file.hpp"
+#include "verbs/simulate/study_cell.hpp"
 
 namespace orrery {
 namespace {

@@ -4,12 +4,13 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/job_end.hpp"
-#include "apps/orrery/planned_job.hpp"
+#include "apps/orrery/job_options.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/submit_options.hpp"
-#include "apps/orrery/submit_request.hpp"
 #include "base/format/document.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "verbs/plan/planned_job.hpp"
+#include "verbs/schedule/submit_request.hpp"
 
 namespace orrery {
 namespace {
@@ -127,7 +128,7 @@ Status submit(const CommandOptions& options, SubmitOptions& asked) {
   if (!asked.wait) return {};
   std::vector<std::uint64_t> ids(job->array().begin(), job->array().end());
   if (ids.empty()) ids.push_back(job->id());
-  return wait_for_jobs(options, **session, ids);
+  return print_ends(options, **session, ids);
 }
 
 void add_job_options(CLI::App& verb, SubmitOptions& asked) {

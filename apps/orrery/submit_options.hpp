@@ -3,7 +3,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "apps/orrery/submit_request.hpp"
+#include "verbs/schedule/submit_request.hpp"
 
 namespace orrery {
 

@@ -4,8 +4,9 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_lists.hpp"
-#include "apps/orrery/live_text.hpp"
+#include "apps/orrery/output.hpp"
+#include "verbs/cluster/live_lists.hpp"
+#include "verbs/cluster/live_text.hpp"
 
 namespace orrery {
 namespace {

@@ -8,10 +8,11 @@
 
 #include "api/cluster_directory.hpp"
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
-#include "apps/orrery/live_text.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/terminal_screen.hpp"
 #include "base/text/terminal_text.hpp"
+#include "verbs/cluster/live_session.hpp"
+#include "verbs/cluster/live_text.hpp"
 
 namespace orrery {
 namespace {

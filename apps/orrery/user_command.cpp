@@ -6,13 +6,14 @@
 
 #include "api/views.hpp"
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/live_session.hpp"
-#include "apps/orrery/live_text.hpp"
 #include "apps/orrery/live_verb.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/system/real_storage.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/utf8.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "verbs/cluster/live_session.hpp"
+#include "verbs/cluster/live_text.hpp"
 
 namespace orrery {
 namespace {

@@ -6,13 +6,15 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/fork_text.hpp"
-#include "apps/orrery/live_fork.hpp"
-#include "apps/orrery/live_session.hpp"
-#include "apps/orrery/option_text.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/format/document.hpp"
+#include "base/format/field_writer.hpp"
 #include "control/settings.hpp"
 #include "scheduler/asked_policy.hpp"
+#include "verbs/cluster/fork_text.hpp"
+#include "verbs/cluster/live_fork.hpp"
+#include "verbs/cluster/live_session.hpp"
+#include "verbs/option_text.hpp"
 
 namespace orrery {
 namespace {

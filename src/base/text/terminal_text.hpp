@@ -18,6 +18,12 @@ enum class Newlines { kKept, kEscaped };
 /// are not UTF-8, become visible escapes ("\\n", "\\x1b", "\\u202e"). O(n).
 [[nodiscard]] std::string terminal_text(std::string_view text, Newlines newlines);
 
+/// Makes one line of a sentence with names or causes of users: line breaks in them are escaped,
+/// too.
+[[nodiscard]] inline std::string one_line(std::string_view text) {
+  return terminal_text(text, Newlines::kEscaped);
+}
+
 /// JSON text with the same characters escaped as in JSON: the same value, safe to show.
 [[nodiscard]] std::string terminal_json(std::string_view json);
 

@@ -9,8 +9,8 @@
 
 #include "base/text/quantity_text.hpp"
 #include "base/text/text_table.hpp"
-#include "fleet/svg/svg_canvas.hpp"
 #include "fleet/svg/svg_site.hpp"
+#include "report/svg/svg_canvas.hpp"
 
 namespace orrery {
 namespace {

@@ -5,8 +5,8 @@
 // exact, although a network has only one or two dozen shapes.
 #pragma once
 
-#include "fleet/svg/svg_canvas.hpp"
 #include "fleet/topology.hpp"
+#include "report/svg/svg_canvas.hpp"
 
 namespace orrery {
 

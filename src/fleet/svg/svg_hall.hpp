@@ -5,8 +5,8 @@
 // its number of shapes does not grow with its number of nodes.
 #pragma once
 
-#include "fleet/svg/svg_canvas.hpp"
 #include "fleet/topology.hpp"
+#include "report/svg/svg_canvas.hpp"
 
 namespace orrery {
 

@@ -1,9 +1,9 @@
 // fleet/svg/svg_site.hpp - the panel of one site: its networks, halls, storage, power and cooling.
 #pragma once
 
-#include "fleet/svg/svg_canvas.hpp"
 #include "fleet/svg/svg_hall.hpp"
 #include "fleet/topology.hpp"
+#include "report/svg/svg_canvas.hpp"
 
 namespace orrery {
 

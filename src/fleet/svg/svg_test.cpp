@@ -9,8 +9,8 @@
 
 #include "base/xml_test.hpp"
 #include "fleet/fleet_test.hpp"
-#include "fleet/svg/svg_canvas.hpp"
 #include "fleet/svg/svg_hall.hpp"
+#include "report/svg/svg_canvas.hpp"
 
 namespace orrery {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "fleet/spec/spec.hpp"
-#include "fleet/svg/svg_canvas.hpp"
+#include "report/svg/svg_canvas.hpp"
 
 namespace orrery {
 

@@ -6,9 +6,9 @@
 
 #include "base/format/field_writer.hpp"
 #include "base/text/quantity_text.hpp"
-#include "fleet/svg/svg_canvas.hpp"
-#include "twin/plot/html_page.hpp"
-#include "twin/plot/plot.hpp"
+#include "report/page/html_page.hpp"
+#include "report/plot/plot.hpp"
+#include "report/svg/svg_canvas.hpp"
 
 namespace orrery {
 namespace {

@@ -10,9 +10,9 @@
 
 #include "base/quantity.hpp"
 #include "base/text/quantity_text.hpp"
-#include "fleet/svg/svg_canvas.hpp"
+#include "report/plot/plot.hpp"
+#include "report/svg/svg_canvas.hpp"
 #include "twin/figures/use_figures.hpp"
-#include "twin/plot/plot.hpp"
 
 namespace orrery {
 namespace {

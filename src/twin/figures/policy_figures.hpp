@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "report/page/html_page.hpp"
+#include "report/plot/axis.hpp"
 #include "twin/figures/report_data.hpp"
-#include "twin/plot/axis.hpp"
-#include "twin/plot/html_page.hpp"
 
 namespace orrery {
 

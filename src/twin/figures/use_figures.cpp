@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "twin/plot/plot.hpp"
+#include "report/plot/plot.hpp"
 
 namespace orrery {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "report/page/html_page.hpp"
 #include "twin/figures/report_data.hpp"
-#include "twin/plot/html_page.hpp"
 
 namespace orrery {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/format/field_reader.hpp"
-#include "twin/plot/axis.hpp"
+#include "report/plot/axis.hpp"
 
 namespace orrery {
 

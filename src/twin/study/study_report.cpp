@@ -12,9 +12,9 @@
 
 #include "base/text/csv_text.hpp"
 #include "base/text/text_table.hpp"
-#include "fleet/svg/svg_canvas.hpp"
-#include "twin/plot/html_page.hpp"
-#include "twin/plot/plot.hpp"
+#include "report/page/html_page.hpp"
+#include "report/plot/plot.hpp"
+#include "report/svg/svg_canvas.hpp"
 #include "twin/study/study_pairs.hpp"
 
 namespace orrery {

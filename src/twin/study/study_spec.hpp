@@ -28,7 +28,7 @@
 
 #include "base/error.hpp"
 #include "base/format/document.hpp"
-#include "twin/plot/axis.hpp"
+#include "report/plot/axis.hpp"
 #include "twin/study/study_figures.hpp"
 #include "twin/study/study_patch.hpp"
 

@@ -1,0 +1,36 @@
+// verbs/catalog/catalog_report.hpp - facts of the catalog for people and programs.
+#pragma once
+
+#include <string>
+
+#include "hardware/catalog.hpp"
+#include "report/verb_answer.hpp"
+#include "workload/models/model_catalog.hpp"
+
+namespace orrery {
+
+struct CatalogFacts {
+  const Catalog& catalog;
+  const ModelCatalog& models;
+};
+
+/// Lists the kinds of facts (`kind` empty), or the rows of one kind. Error: an unknown kind, with
+/// the kinds that there are.
+[[nodiscard]] Result<VerbAnswer> list_catalog(const CatalogFacts& facts, const std::string& kind);
+
+/// A name, and the kind of facts to look in ("": all).
+struct CatalogName {
+  std::string kind;
+  std::string name;
+};
+
+/// Shows one row by id or alias, an evidence, a model, or the model of a config.json. Errors: an
+/// unknown name, with a near one; those of the file.
+[[nodiscard]] Result<VerbAnswer> show_catalog(const CatalogFacts& facts, const CatalogName& wanted);
+
+/// Shows which framework runs on which accelerator; `first` and `second` name one of each in either
+/// order, and an empty one stands for all. Errors: an unknown name; two names of one kind.
+[[nodiscard]] Result<VerbAnswer> show_stacks(const Catalog& catalog, const std::string& first,
+                                             const std::string& second);
+
+}  // namespace orrery

@@ -1,0 +1,447 @@
+#include "verbs/local/local_cluster.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <utility>
+
+#include "api/agents/certificates.hpp"
+#include "api/cluster_directory.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/system/real_clock.hpp"
+#include "node/launch/run_directory.hpp"
+#include "orrery/v1/orrery.pb.h"
+#include "store/sqlite/disk_reserve.hpp"
+
+namespace orrery {
+
+template <class Visitor, SameStruct<ProcessIdentity> Self>
+void describe(Visitor& visitor, Self& p) {
+  visitor.required("pid", p.pid);
+  visitor.required("started", p.started);
+}
+
+template <class Visitor, SameStruct<LocalProcess> Self>
+void describe(Visitor& visitor, Self& p) {
+  visitor.required("name", p.name);
+  visitor.required("process", p.process);
+  visitor.optional("controller", p.controller);
+}
+
+template <class Visitor, SameStruct<LocalRecord> Self>
+void describe(Visitor& visitor, Self& r) {
+  visitor.required("boot", r.boot);
+  visitor.required("machine_boot", r.machine_boot);
+  visitor.optional("processes", r.processes);
+}
+
+namespace {
+
+constexpr const char* kController = "orreryd";
+constexpr std::size_t kFileMax = 4 << 20;
+constexpr Duration kLook = Duration::milliseconds(20);
+constexpr Duration kStartPatience = Duration::seconds(60);
+constexpr Duration kEndPatience = Duration::seconds(10);
+/// Ranks have their grace before a keeper kills them; then it is killed, which ends them at once.
+constexpr Duration kKeeperPatience = Duration::seconds(40);
+
+/// Returns the log from byte `size` on, to show why a program ended: first its last message about
+/// itself ("orreryd: .."), then the lines before.
+std::string log_since(const std::string& path, std::uint64_t size) {
+  constexpr std::size_t kShown = 2'000;
+  const Result<std::string> text = read_file(path, 64 << 20);
+  if (!text || text->size() <= size) return " its log is empty";
+  std::string_view rest = std::string_view(*text).substr(static_cast<std::size_t>(size));
+  rest = rest.substr(0, rest.find_last_not_of('\n') + 1);
+  const std::size_t last = rest.rfind("\norrery");
+  const std::size_t why =
+      last == rest.npos ? (rest.starts_with("orrery") ? 0 : rest.npos) : last + 1;
+  if (why == rest.npos) {
+    return "\n" + std::string(rest.substr(rest.size() - std::min(rest.size(), kShown)));
+  }
+  const std::string_view before = rest.substr(0, why);
+  return " " + std::string(rest.substr(why)) + (before.empty() ? "" : "\nIts log before that:\n") +
+         std::string(before.substr(before.size() - std::min(before.size(), kShown)));
+}
+
+std::uint64_t size_of(const std::string& path) {
+  std::error_code failed;
+  const auto size = std::filesystem::file_size(path, failed);
+  return failed ? 0 : size;
+}
+
+/// Sends SIGTERM to all processes, then kills those that are left after `patience`.
+void end_all(const std::vector<ProcessIdentity>& processes, Duration patience) {
+  std::vector<ProcessHandle> handles;
+  handles.reserve(processes.size());
+  for (const ProcessIdentity& each : processes) handles.emplace_back(each);
+  for (const ProcessHandle& handle : handles) handle.signal(SIGTERM);
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + patience;
+  for (const ProcessHandle& handle : handles) {
+    if (handle.ended_within(std::max(Duration(), until - clock.now_monotonic()))) continue;
+    handle.signal(SIGKILL);
+    (void)handle.ended_within(patience);
+  }
+}
+
+/// Makes a request for the existing key, so that the agent keeps its identity.
+Result<CertificateRequest> request_of(Storage& storage, const std::string& directory) {
+  const Result<AgentTls> before = read_agent_tls(storage, directory);
+  if (!before) return request_certificate();
+  Result<std::string> renewal = request_renewal(before->identity.key);
+  if (!renewal) return request_certificate();
+  return CertificateRequest{*std::move(renewal), before->identity.key};
+}
+
+}  // namespace
+
+Result<LocalCluster> LocalCluster::open(const std::string& directory) {
+  LocalCluster cluster;
+  std::error_code failed;
+  cluster.directory_ = std::filesystem::absolute(directory, failed).lexically_normal().string();
+  const std::string path = cluster.directory_ + "/local.lock";
+  cluster.lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!cluster.lock_.valid()) return environment_error(fmt::format("cannot write {}", path));
+  if (::flock(cluster.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return environment_error(fmt::format(
+        "another `orrery up`, `down` or `fleet apply` is running for {}", cluster.directory_));
+  }
+  if (Status loaded = cluster.load(); !loaded) return forward_error(loaded);
+  return cluster;
+}
+
+Status LocalCluster::load() {
+  Result<std::vector<LocalNode>> nodes = read_local_fleet(directory_);
+  if (!nodes) return forward_error(nodes);
+  nodes_ = *std::move(nodes);
+  const std::string path = directory_ + "/local.json";
+  StorageResult<std::string> text = storage_.read_file(path, kFileMax);
+  if (!text && text.error().failure != StorageFailure::kNotFound) return forward_error(text);
+  if (text) {
+    const Result<Document> document = Document::parse(*text, path);
+    if (!document) return tl::unexpected(document.error());
+    if (Status read = read_struct(document->root(), record_, {}); !read) return read;
+  }
+  if (record_.machine_boot == machine_boot()) return {};
+  // All processes from before the machine's boot are gone.
+  if (!record_.machine_boot.empty()) ++record_.boot;
+  record_.machine_boot = machine_boot();
+  record_.processes.clear();
+  return {};
+}
+
+Status LocalCluster::save() {
+  StorageStatus put =
+      storage_.write_file(directory_ + "/local.json", to_json(record_).dump(1) + "\n");
+  if (!put) return forward_error(put);
+  return {};
+}
+
+LocalProcess& LocalCluster::process(const std::string& name) {
+  for (LocalProcess& each : record_.processes) {
+    if (each.name == name) return each;
+  }
+  return record_.processes.emplace_back(LocalProcess{name, {}, ""});
+}
+
+std::string LocalCluster::node_directory(const std::string& name) const {
+  return directory_ + "/nodes/" + name;
+}
+
+/// Jobs of other users go through the directory to what is theirs; every secret in it has a mode of
+/// its own.
+void LocalCluster::let_users_through() const {
+  if (::geteuid() != 0) return;
+  constexpr mode_t kSearchable = 0711;
+  (void)::chmod(directory_.c_str(), kSearchable);
+  (void)::chmod((directory_ + "/nodes").c_str(), kSearchable);
+}
+
+Result<bool> LocalCluster::runs_jobs_as_root() {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  constexpr std::uint32_t kPage = 1'000;
+  v1::ListNodesRequest request;
+  request.set_page_size(kPage);
+  const auto nodes = client.call<v1::ListNodesResponse>("ListNodes", request);
+  if (!nodes) return tl::unexpected(nodes.error());
+  return std::any_of(nodes->nodes().begin(), nodes->nodes().end(),
+                     [](const v1::Node& node) { return node.job_users() == "any"; });
+}
+
+Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& options) {
+  if (StorageStatus made = storage_.make_directories(directory_ + "/nodes"); !made) {
+    return forward_error(made);
+  }
+  let_users_through();
+  if (Status started = start_controller(options); !started) return forward_error(started);
+  if (Status known = drop_unknown_nodes(); !known) return forward_error(known);
+  for (const LocalNode& node : nodes_) {
+    if (Status started = start_agent(node); !started) return forward_error(started);
+  }
+  if (Status ready = wait_for_nodes(); !ready) return forward_error(ready);
+  return started_;
+}
+
+Status LocalCluster::start_controller(const ControllerStart& options) {
+  LocalProcess& controller = process(kController);
+  if (options.accept_lost_jobs && ProcessHandle(controller.process).alive()) {
+    return environment_error(
+        "--accept-lost-jobs applies only to the start of a controller, and the controller is "
+        "already running: stop it first with `orrery down --keep-jobs`");
+  }
+  if (!ProcessHandle(controller.process).alive()) {
+    // For what is written here before the controller makes room itself.
+    (void)DiskReserve::give_up_for_start(directory_ + "/store");
+    controller_log_from_ = size_of(directory_ + "/orreryd.log");
+    std::vector<std::string> arguments{"--dir", directory_};
+    if (!options.record.empty()) arguments.insert(arguments.end(), {"--record", options.record});
+    if (options.accept_lost_jobs) arguments.emplace_back("--accept-lost-jobs");
+    Result<ProcessIdentity> started = start_process({.program = program_directory() + "/orreryd",
+                                                     .arguments = std::move(arguments),
+                                                     .log = directory_ + "/orreryd.log"});
+    if (!started) return forward_error(started);
+    controller.process = *started;
+    started_.emplace_back(kController);
+    if (Status saved = save(); !saved) return saved;
+  }
+  return wait_for_controller();
+}
+
+/// Waits until the controller serves, which writes its number then.
+Status LocalCluster::wait_for_controller() {
+  const std::int64_t pid = process(kController).process.pid;
+  const ProcessHandle handle(process(kController).process);
+  const std::string serving = fmt::format("{}\n", pid);
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + kStartPatience;
+  while (true) {
+    const StorageResult<std::string> text =
+        storage_.read_file(directory_ + "/orreryd.pid", kFileMax);
+    if (text && *text == serving) break;
+    if (handle.ended_within(kLook)) {
+      return environment_error("orreryd exited during startup:" +
+                               log_since(directory_ + "/orreryd.log", controller_log_from_));
+    }
+    if (clock.now_monotonic() > until) {
+      return environment_error(fmt::format("orreryd does not respond after {}; see {}/orreryd.log",
+                                           kStartPatience.text(), directory_));
+    }
+  }
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  address_ = cluster->address;
+  return {};
+}
+
+/// The directory holds the authority's key, so that a local cluster is certified by what starts it.
+/// An agent gets a new certificate each time it starts, and keeps its key.
+Status LocalCluster::certify_agent(const LocalNode& node) {
+  const auto authority_file = [this](const char* name) {
+    return storage_.read_file(directory_ + "/tls/" + name, kFileMax);
+  };
+  StorageResult<std::string> certificate = authority_file("ca.pem");
+  if (!certificate) return forward_error(certificate);
+  StorageResult<std::string> key = authority_file("ca.key");
+  if (!key) return forward_error(key);
+  Result<CertificateRequest> request = request_of(storage_, node_directory(node.name));
+  if (!request) return forward_error(request);
+  const RealClock clock;
+  Result<std::string> certified = certify_node(
+      {*certificate, *key}, {.node = node.name, .request = request->request}, clock.now_wall());
+  if (!certified) return forward_error(certified);
+  return write_agent_tls(storage_, node_directory(node.name),
+                         {{*certified, request->key}, *certificate});
+}
+
+Status LocalCluster::start_agent(const LocalNode& node) {
+  const std::string directory = node_directory(node.name);
+  LocalProcess& agent = process(node.name);
+  if (ProcessHandle(agent.process).alive()) {
+    if (agent.controller == address_) return {};
+    // It looks for the controller where that is no more; what it runs goes on without it.
+    end_all({agent.process}, kEndPatience);
+  }
+  StorageStatus made = storage_.make_directories(directory);
+  if (!made) return forward_error(made);
+  if (Status certified = certify_agent(node); !certified) return certified;
+  agent_logs_from_[node.name] = size_of(directory + "/agent.log");
+  Result<ProcessIdentity> started = start_process(
+      {.program = program_directory() + "/orrery-agent",
+       .arguments = {"--controller", address_, "--node", node.name, "--dir", directory, "--emulate",
+                     fmt::format("{}:{}", node.type, node.accelerators), "--boot",
+                     fmt::format("{}", record_.boot), "--allow-agent-user"},
+       .log = directory + "/agent.log"});
+  if (!started) return forward_error(started);
+  agent.process = *started;
+  agent.controller = address_;
+  started_.push_back(node.name);
+  StorageStatus put =
+      storage_.write_file(directory + "/agent.pid", fmt::format("{}\n", started->pid));
+  if (!put) return forward_error(put);
+  return save();
+}
+
+/// What fleet.yaml names and the cluster does not have, since it was not applied, has no agent.
+Status LocalCluster::drop_unknown_nodes() {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  const auto state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
+  if (!state) return tl::unexpected(state.error());
+  for (const std::string& name : state->unknown_nodes()) {
+    const auto gone =
+        std::erase_if(nodes_, [&](const LocalNode& node) { return node.name == name; });
+    if (gone > 0) unknown_.push_back(name);
+  }
+  return {};
+}
+
+Status LocalCluster::wait_for_nodes() {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  std::vector<ProcessHandle> agents;
+  agents.reserve(nodes_.size());
+  for (const LocalNode& node : nodes_) agents.emplace_back(process(node.name).process);
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + kStartPatience;
+  while (true) {
+    Result<v1::Cluster> state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
+    if (!state) return forward_error(state);
+    if (!state->halted().empty()) return environment_error(state->halted());
+    if (state->nodes_ready() >= state->nodes()) return {};
+    for (std::size_t i = 0; i < agents.size(); ++i) {
+      if (!agents[i].ended_within(i == 0 ? kLook : Duration())) continue;
+      return environment_error(fmt::format("the agent of {} exited during startup:{}",
+                                           nodes_[i].name,
+                                           log_since(node_directory(nodes_[i].name) + "/agent.log",
+                                                     agent_logs_from_[nodes_[i].name])));
+    }
+    if (clock.now_monotonic() > until) return {};  // drained or lost ones stay so: `nodes` says why
+  }
+}
+
+std::size_t LocalCluster::end_keepers(const std::vector<std::string>& nodes) {
+  std::vector<ProcessIdentity> guards;
+  for (const std::string& node : nodes) {
+    // Each is held for as long as a keeper or its guard lives.
+    for (const std::string& lock : attempt_locks(node_directory(node))) {
+      const ProcessIdentity guard = lock_holder(lock);
+      if (guard.pid > 0) guards.push_back(guard);
+    }
+  }
+  end_all(guards, kKeeperPatience);
+  for (const std::string& node : nodes) leave_run_directory(node_directory(node));
+  return guards.size();
+}
+
+bool LocalCluster::runs() const {
+  return std::any_of(record_.processes.begin(), record_.processes.end(),
+                     [](const LocalProcess& each) { return ProcessHandle(each.process).alive(); });
+}
+
+void LocalCluster::end_nodes(const std::vector<std::string>& nodes) {
+  std::vector<ProcessIdentity> agents;
+  agents.reserve(nodes.size());
+  for (const std::string& node : nodes) agents.push_back(process(node).process);
+  end_all(agents, kEndPatience);
+  (void)end_keepers(nodes);
+  for (const std::string& node : nodes) {
+    std::erase_if(record_.processes, [&](const LocalProcess& each) { return each.name == node; });
+  }
+}
+
+Status LocalCluster::wait_until_ready(const std::string& node) {
+  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  const ProcessHandle agent(process(node).process);
+  const std::string log = node_directory(node) + "/agent.log";
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + kStartPatience;
+  v1::GetNodeRequest request;
+  request.set_name(node);
+  while (true) {
+    const auto state = client.call<v1::Node>("GetNode", request);
+    if (!state) return tl::unexpected(state.error());
+    if (state->connected() && state->health() == "ready") return {};
+    if (agent.ended_within(kLook)) {
+      return environment_error(fmt::format("the agent of {} ended while it started:{}", node,
+                                           log_since(log, agent_logs_from_[node])));
+    }
+    if (clock.now_monotonic() > until) {
+      return environment_error(fmt::format("{} is {} after {}, expected ready; see {}", node,
+                                           state->health(), kStartPatience.text(), log));
+    }
+  }
+}
+
+Result<LocalCluster::Followed> LocalCluster::follow_fleet(const std::set<std::string>& replaced) {
+  const Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  if (!cluster) return tl::unexpected(cluster.error());
+  address_ = cluster->address;
+  Followed done;
+  const auto in_fleet = [&](const std::string& name) {
+    return std::any_of(nodes_.begin(), nodes_.end(),
+                       [&](const LocalNode& node) { return node.name == name; });
+  };
+  const auto known = [&](const std::string& name) {
+    return std::any_of(record_.processes.begin(), record_.processes.end(),
+                       [&](const LocalProcess& each) { return each.name == name; });
+  };
+  for (const LocalProcess& each : record_.processes) {
+    if (each.name == kController) continue;
+    if (!in_fleet(each.name) || replaced.contains(each.name)) done.ended.push_back(each.name);
+  }
+  end_nodes(done.ended);
+  if (Status saved = save(); !saved) return forward_error(saved);
+  // A node that is there already keeps its agent, or goes on without one.
+  for (const LocalNode& node : nodes_) {
+    if (known(node.name)) continue;
+    if (Status started = start_agent(node); !started) return forward_error(started);
+    done.started.push_back(node.name);
+  }
+  let_users_through();
+  for (const std::string& node : done.started) {
+    if (Status ready = wait_until_ready(node); !ready) return forward_error(ready);
+  }
+  return done;
+}
+
+Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
+  Ended ended;
+  std::vector<ProcessIdentity> agents;
+  std::vector<ProcessIdentity> controllers;
+  for (const LocalProcess& each : record_.processes) {
+    if (!ProcessHandle(each.process).alive()) continue;
+    (each.name == kController ? controllers : agents).push_back(each.process);
+  }
+  // The controller ends first: it must not take what ends after it for the end of a job.
+  end_all(controllers, kEndPatience);
+  end_all(agents, kEndPatience);
+  ended.controllers = controllers.size();
+  ended.agents = agents.size();
+  record_.processes.clear();
+  if (keepers == Keepers::kEnd) {
+    std::vector<std::string> nodes;
+    nodes.reserve(nodes_.size());
+    for (const LocalNode& node : nodes_) nodes.push_back(node.name);
+    ended.keepers = end_keepers(nodes);
+    ++record_.boot;
+  }
+  ended.other_controller = lock_holder(directory_ + "/store/lock").pid;
+  if (Status saved = save(); !saved) return forward_error(saved);
+  return ended;
+}
+
+}  // namespace orrery

@@ -1,0 +1,119 @@
+// verbs/local/local_cluster.hpp - a cluster on this machine alone: one controller and an agent for
+// each node of its fleet, all on loopback.
+//
+// Opened by a verb on the cluster's directory, which it locks against other verbs. Running
+// processes are kept in DIR/local.json, by number and start of each, so that none is ever found or
+// ended by its name. One thread.
+//
+//   DIR/fleet.yaml, DIR/catalog  apps/orrery/local_fleet.hpp
+//   DIR/orreryd.log              what the controller says
+//   DIR/nodes/NAME               of an agent, with agent.pid, agent.log and tls
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/grpc/client.hpp"
+#include "base/system/real_storage.hpp"
+#include "verbs/local/local_fleet.hpp"
+#include "verbs/local/local_process.hpp"
+
+namespace orrery {
+
+struct LocalProcess {
+  std::string name;  ///< name of the node; "orreryd": the controller
+  ProcessIdentity process;
+  std::string controller;  ///< the controller's address that an agent was given
+};
+
+/// DIR/local.json. A boot of the cluster lasts until all its processes are known to be gone.
+struct LocalRecord {
+  std::uint64_t boot = 1;
+  std::string machine_boot;
+  std::vector<LocalProcess> processes;
+};
+
+class LocalCluster {
+ public:
+  /// Errors: another process has it open; the files.
+  [[nodiscard]] static Result<LocalCluster> open(const std::string& directory);
+
+  struct ControllerStart {
+    std::string record;             ///< a directory for a record of it; empty: none is made
+    bool accept_lost_jobs = false;  ///< it ends ranks of jobs that its log never had
+  };
+  /// Starts processes that do not run and waits until the controller serves and every node is
+  /// ready. Returns their names. Errors: the program that ended, with its last output; lost jobs
+  /// are to be accepted and the controller runs; it is halted.
+  [[nodiscard]] Result<std::vector<std::string>> start(const ControllerStart& options);
+
+  /// Whether one of its processes runs.
+  [[nodiscard]] bool runs() const;
+  /// What follow_fleet() did.
+  struct Followed {
+    std::vector<std::string> started;  ///< nodes whose agents were started
+    std::vector<std::string> ended;    ///< nodes whose agents and keepers were ended
+  };
+  /// Follows a changed fleet.yaml, which the controller has taken over: starts the agents of new
+  /// nodes, ends those of retired ones, starts those of `replaced` ones anew, and waits until the
+  /// nodes are ready. Errors: an agent that ended, with its last output; a node that is not ready
+  /// in time.
+  [[nodiscard]] Result<Followed> follow_fleet(const std::set<std::string>& replaced);
+
+  /// Whether one of its agents is root and runs jobs without run_as. Precondition: it was started.
+  [[nodiscard]] Result<bool> runs_jobs_as_root();
+
+  /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
+  enum class Keepers { kEnd, kKeep };
+  struct Ended {
+    std::size_t controllers = 0;
+    std::size_t agents = 0;
+    std::size_t keepers = 0;
+    std::int64_t other_controller = 0;  ///< process of a controller that start() did not start; 0:
+                                        ///< none
+  };
+  [[nodiscard]] Result<Ended> stop(Keepers keepers);
+
+  [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
+  /// Nodes that fleet.yaml names and the cluster does not have, as start() found.
+  [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
+  [[nodiscard]] const std::string& address() const { return address_; }
+  /// Returns an absolute path.
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+
+ private:
+  LocalCluster() = default;
+  void let_users_through() const;
+  [[nodiscard]] Status load();
+  [[nodiscard]] Status save();
+  [[nodiscard]] LocalProcess& process(const std::string& name);
+  [[nodiscard]] std::string node_directory(const std::string& name) const;
+  [[nodiscard]] Status start_controller(const ControllerStart& options);
+  [[nodiscard]] Status wait_for_controller();
+  [[nodiscard]] Status start_agent(const LocalNode& node);
+  [[nodiscard]] Status certify_agent(const LocalNode& node);
+  [[nodiscard]] Status drop_unknown_nodes();
+  [[nodiscard]] Status wait_for_nodes();
+  /// Ends the agents, whose processes are then forgotten, and the keepers of nodes.
+  void end_nodes(const std::vector<std::string>& nodes);
+  /// Ends the keepers with all ranks; returns their number.
+  [[nodiscard]] std::size_t end_keepers(const std::vector<std::string>& nodes);
+  [[nodiscard]] Status wait_until_ready(const std::string& node);
+
+  RealStorage storage_;
+  FileDescriptor lock_;
+  std::string directory_;  ///< absolute
+  LocalRecord record_;
+  std::vector<LocalNode> nodes_;
+  std::vector<std::string> unknown_;
+  std::string address_;
+  std::vector<std::string> started_;
+  std::uint64_t controller_log_from_ = 0;                 ///< size of orreryd.log before the start
+  std::map<std::string, std::uint64_t> agent_logs_from_;  ///< size of agents' logs before the
+                                                          ///< start, by node
+};
+
+}  // namespace orrery

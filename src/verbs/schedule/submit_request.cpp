@@ -1,0 +1,248 @@
+#include "verbs/schedule/submit_request.hpp"
+
+#include <cctype>
+#include <filesystem>
+
+#include "node/launch/process_environment.hpp"
+#include "verbs/option_text.hpp"
+#include "workload/slurm/sbatch_script.hpp"
+
+namespace orrery {
+namespace {
+
+using Variables = std::vector<std::pair<std::string, std::string>>;
+
+/// The program's own name, with '-' for what may not stand in a name.
+std::string name_of_program(const std::string& program) {
+  constexpr std::size_t kNameMax = 64;
+  std::string name = std::filesystem::path(program).filename().string();
+  for (char& c : name) {
+    const bool fit =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    if (!fit) c = '-';
+  }
+  name.resize(std::min(name.size(), kNameMax));
+  return name.empty() ? "job" : name;
+}
+
+Result<std::string> absolute_directory(const std::string& asked) {
+  std::error_code failed;
+  const std::filesystem::path path =
+      asked.empty() ? std::filesystem::current_path(failed)
+                    : std::filesystem::absolute(asked, failed).lexically_normal();
+  if (failed) return wrong("directory", failed.message());
+  if (std::filesystem::is_directory(path, failed)) return path.string();
+  return wrong("directory", fmt::format("{} is not a directory on this machine", path.string()));
+}
+
+Result<Variables> variables_of(const SubmitOptions& options) {
+  Variables variables;
+  variables.reserve(options.environment.size());
+  for (const std::string& variable : options.environment) {
+    const std::size_t mark = variable.find('=');
+    if (mark == std::string::npos || mark == 0) {
+      return wrong("env", fmt::format("\"{}\": expected NAME=VALUE", variable));
+    }
+    variables.emplace_back(variable.substr(0, mark), variable.substr(mark + 1));
+  }
+  return variables;
+}
+
+/// A point in time as a spec has it, or "2026-11-27 18:00" of UTC.
+Result<Instant> point_in_time(std::string text) {
+  constexpr std::size_t kDate = 10;
+  constexpr std::size_t kToMinutes = 16;
+  if (text.size() == kToMinutes && (text[kDate] == ' ' || text[kDate] == 'T')) {
+    text[kDate] = 'T';
+    text += ":00Z";
+  }
+  return Instant::parse(text);
+}
+
+Status take_time_limit(const SubmitOptions& options, JobSpec& spec) {
+  if (options.time_limit.empty()) return {};
+  Result<Seconds> limit = quantity_option<Seconds>("time-limit", options.time_limit);
+  if (!limit) return forward_error(limit);
+  spec.time_limit = *limit;
+  return {};
+}
+
+Status add_dependencies(const SubmitOptions& options, JobSpec& spec) {
+  for (const std::string& text : options.after) {
+    Result<AfterSpec> after = parse_after(text);
+    if (!after) return wrong("after", after.error().message);
+    spec.after.push_back(*std::move(after));
+  }
+  return {};
+}
+
+/// As text, which was read back: its lines are of a text that the user has not seen.
+Result<std::string> checked_text(const JobSpec& spec) {
+  std::string text = write_job_spec(spec);
+  const Result<Document> document = Document::parse(text, "");
+  if (!document) return input_error({}, document.error().message);
+  const Result<JobSpec> read = read_job_spec(*document);
+  if (!read) return input_error({}, read.error().message);
+  return text;
+}
+
+/// The last of a name holds.
+void set(Variables& variables, const std::pair<std::string, std::string>& variable) {
+  std::erase_if(variables, [&](const auto& each) { return each.first == variable.first; });
+  variables.push_back(variable);
+}
+
+/// A script or a spec says itself how large it is.
+Status check_size_is_not_said(const SubmitOptions& options) {
+  const SubmitOptions none;
+  const auto is_no = [](std::string_view option) {
+    return wrong(
+        option,
+        "expected no such option with a file: the spec or its #SBATCH lines state the value");
+  };
+  if (options.accelerators != none.accelerators) return is_no("accelerators");
+  if (options.types != none.types) return is_no("type");
+  if (options.framework != none.framework) return is_no("framework");
+  if (options.per != none.per) return is_no("per");
+  if (options.cpus) return is_no("cpus");
+  if (!options.memory.empty()) return is_no("memory");
+  return {};
+}
+
+Status overrule_launch(const SubmitOptions& options, JobSpec& spec) {
+  Result<Variables> variables = variables_of(options);
+  if (!variables) return forward_error(variables);
+  const bool said = !variables->empty() || !options.output.empty() || !options.error.empty() ||
+                    !options.directory.empty();
+  if (!said) return {};
+  if (!spec.launch) return input_error({options.file, 0, 0}, "the spec has no launch to change");
+  for (const auto& each : *variables) set(spec.launch->environment, each);
+  if (!options.output.empty()) spec.launch->output = options.output;
+  if (!options.error.empty()) spec.launch->error = options.error;
+  if (options.directory.empty()) return {};
+  Result<std::string> directory = absolute_directory(options.directory);
+  if (!directory) return forward_error(directory);
+  spec.launch->directory = *std::move(directory);
+  return {};
+}
+
+/// Whether an option says what a spec or a script may say, too.
+bool overrules(const SubmitOptions& options) {
+  const SubmitOptions none;
+  const bool words = !options.name.empty() || options.tenant != none.tenant ||
+                     !options.time_limit.empty() || !options.directory.empty() ||
+                     !options.by.empty() || !options.under.empty() || !options.output.empty() ||
+                     !options.error.empty();
+  return words || options.priority != 0 || options.restarts || options.hold ||
+         !options.after.empty() || !options.environment.empty();
+}
+
+/// What was said beside the file.
+Status overrule(const SubmitOptions& options, JobSpec& spec) {
+  if (!options.name.empty()) spec.name = options.name;
+  if (options.tenant != SubmitOptions().tenant) spec.tenant = options.tenant;
+  if (options.priority != 0) spec.priority = options.priority;
+  if (options.restarts) spec.restart.max = *options.restarts;
+  if (options.hold) spec.hold = true;
+  if (Status added = add_dependencies(options, spec); !added) return added;
+  if (Status launched = overrule_launch(options, spec); !launched) return launched;
+  if (Status bound = take_bounds(options.by, options.under, spec); !bound) return bound;
+  return take_time_limit(options, spec);
+}
+
+Result<LaunchSpec> launch_of(const SubmitOptions& options,
+                             const std::vector<std::string>& command) {
+  LaunchSpec launch;
+  launch.command = command;
+  Result<Variables> variables = variables_of(options);
+  if (!variables) return forward_error(variables);
+  launch.environment = *std::move(variables);
+  Result<LaunchUnit> per = word_option<LaunchUnit>("per", options.per);
+  if (!per) return forward_error(per);
+  launch.per = *per;
+  Result<std::string> directory = absolute_directory(options.directory);
+  if (!directory) return forward_error(directory);
+  launch.directory = *std::move(directory);
+  launch.output = options.output;
+  launch.error = options.error;
+  return launch;
+}
+
+}  // namespace
+
+Status take_bounds(const std::string& by, const std::string& under, JobSpec& spec) {
+  if (!by.empty()) {
+    const Result<Instant> deadline = point_in_time(by);
+    if (!deadline) return wrong("by", deadline.error().message);
+    spec.deadline = *deadline;
+  }
+  if (under.empty()) return {};
+  const Result<Dollars> budget = quantity_option<Dollars>("under", under);
+  if (!budget) return tl::unexpected(budget.error());
+  spec.budget = *budget;
+  return {};
+}
+
+Result<std::string> command_job_spec(const SubmitOptions& options,
+                                     const std::vector<std::string>& command) {
+  if (command.empty()) return input_error({}, "nothing after --: expected a program to run");
+  JobSpec spec;
+  spec.name = options.name.empty() ? name_of_program(command.front()) : options.name;
+  spec.tenant = options.tenant;
+  spec.priority = options.priority;
+  spec.software.framework = options.framework;
+  spec.hold = options.hold;
+  if (Status added = add_dependencies(options, spec); !added) return forward_error(added);
+  if (options.restarts) spec.restart.max = *options.restarts;
+  if (Status limited = take_time_limit(options, spec); !limited) return forward_error(limited);
+  Status bound = take_bounds(options.by, options.under, spec);
+  if (!bound) return forward_error(bound);
+  RoleSpec role;
+  role.accelerators = options.accelerators;
+  for (const std::string& type : options.types) role.types.push_back({.type = type});
+  role.host.cpu = options.cpus.value_or(0);
+  if (!options.memory.empty()) {
+    const Result<Bytes> memory = quantity_option<Bytes>("memory", options.memory);
+    if (!memory) return tl::unexpected(memory.error());
+    role.host.memory = *memory;
+  }
+  spec.roles.push_back(std::move(role));
+  Result<LaunchSpec> launch = launch_of(options, command);
+  if (!launch) return forward_error(launch);
+  spec.launch = *std::move(launch);
+  return checked_text(spec);
+}
+
+Result<std::string> overruled_job_spec(const SubmitOptions& options, std::string text) {
+  if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
+  if (!overrules(options)) return text;  // the controller checks it, and names its lines
+  const Result<Document> document = Document::parse(text, options.file);
+  if (!document) return tl::unexpected(document.error());
+  Result<JobSpec> spec = read_job_spec(*document);
+  if (!spec) return forward_error(spec);
+  if (Status said = overrule(options, *spec); !said) return forward_error(said);
+  return checked_text(*spec);
+}
+
+bool is_script(const std::string& file, std::string_view text) {
+  return is_sbatch_script(text) || file.ends_with(".sbatch") || file.ends_with(".sh");
+}
+
+Result<ScriptSpec> script_job_spec(const SubmitOptions& options, std::string_view script) {
+  if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
+  Result<std::string> directory = absolute_directory(options.directory);
+  if (!directory) return forward_error(directory);
+  const auto unknown = options.lenient ? UnknownSbatchOption::kNote : UnknownSbatchOption::kError;
+  Result<SbatchJob> job = read_sbatch_script(script, {.file = options.file,
+                                                      .directory = *std::move(directory),
+                                                      .arguments = options.arguments,
+                                                      .environment = process_environment(),
+                                                      .unknown = unknown});
+  if (!job) return forward_error(job);
+  if (Status said = overrule(options, job->spec); !said) return forward_error(said);
+  Result<std::string> text = checked_text(job->spec);
+  if (!text) return input_error({options.file, 0, 0}, text.error().message);
+  return ScriptSpec{*std::move(text), std::move(job->notes)};
+}
+
+}  // namespace orrery

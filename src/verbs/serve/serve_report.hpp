@@ -1,0 +1,19 @@
+// verbs/serve/serve_report.hpp - plans of inference services, for programs and for people.
+#pragma once
+
+#include <string>
+
+#include "base/format/field_writer.hpp"
+#include "verbs/serve/serve_request.hpp"
+
+namespace orrery {
+
+/// {plans, by_accelerator, best_by, assumptions, refused, terms, layouts}; unpublished figures are
+/// null.
+[[nodiscard]] Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& request);
+
+/// Returns a table, and an explanation of the best plan.
+[[nodiscard]] std::string serving_answer_text(const ServingAnswer& answer,
+                                              const ServeRequest& request);
+
+}  // namespace orrery
