@@ -257,11 +257,18 @@ struct JobChanged {
   ClassId class_id;  ///< class of the request with these values
 };
 
+/// A job that waits was resolved again, because the fleet has changed: `request` takes the place of
+/// its present one, but for the number of its array.
+struct JobResolved {
+  JobId job;
+  JobRequest request;
+};
+
 using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
                            JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
                            NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
                            SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
                            IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled,
-                           NodeAccused, JobHoldSet, JobChanged, FleetSet>;
+                           NodeAccused, JobHoldSet, JobChanged, FleetSet, JobResolved>;
 
 }  // namespace orrery

@@ -51,6 +51,12 @@ struct ChangeJob {
   ClassId class_id;  ///< class of the request with these values
 };
 
+/// Gives a job that waits another request of the same text, resolved against the present fleet.
+struct ResolveJob {
+  JobId job;
+  JobRequest request;
+};
+
 /// ready -> draining: nothing new starts on the node. With `at_once`, preemptible and restartable
 /// jobs are preempted; otherwise the node is drained when its jobs end.
 struct DrainNode {
@@ -220,7 +226,8 @@ using InputKind =
     std::variant<SubmitJob, CancelJob, DrainNode, ResumeNode, FenceNode, SetSpare, SetPowerCap,
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
-                 PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet>;
+                 PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet,
+                 ResolveJob>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

@@ -170,6 +170,7 @@ Status Controller::recover(StoreTexts texts) {
   decisions_ = std::make_unique<DecisionLog>(env_, log_, state());
   events_ = std::make_unique<EventHistory>(env_, options_.directory + "/store");
   flush();
+  if (fleet_has_changed() && halted().empty()) renewal_.add_waiting(host_->state());
   schedule();
   look_at_disk();
   log_.info(
@@ -250,6 +251,7 @@ void Controller::schedule() {
   if (options_.archived_form && archiving_.empty()) {
     due = std::min(due, archive_.next_due(retain_of(options_.settings)));
   }
+  if (!renewal_.empty()) due = std::min(due, now());
   const Instant at = due == Instant::max() ? due : due - ahead_;
   if (timer_ && timer_->at == at) return;
   if (timer_) env_.timers.cancel(*timer_);
@@ -269,6 +271,7 @@ void Controller::act_when_due() {
   if (const std::uint64_t term = link().superseded_by(); term != 0) {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
+  renew_requests();
   snapshot_if_due();
   archive_if_due();
   schedule();
@@ -287,6 +290,8 @@ std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
     if (decisions_ != nullptr) decisions_->note(event);
     count(event);
     if (const auto* end = std::get_if<JobEnded>(&event)) archive_.on_end(at, end->job);
+    const auto* waits = std::get_if<JobRequeued>(&event);
+    if (waits != nullptr && fleet_has_changed()) renewal_.add(waits->job);
   }
   ++inputs_;
   if (!watches_.empty()) {

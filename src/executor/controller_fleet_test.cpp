@@ -1,6 +1,9 @@
 // The fleet of a controller changes: agents, work and restarts follow it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "executor/controller_test.hpp"
 
 namespace orrery {
@@ -145,6 +148,75 @@ TEST_F(ControllerFleetTest, ChangedPricesCountFromTheChangeOn) {
     EXPECT_NEAR(later.dollars, 8e9, 1e6);
   }
   EXPECT_LT(controller_->state().fleet_since(), at) << "no id has changed";
+}
+
+/// The fleet of the lab with a rack of another type of accelerator.
+std::string with_h200() {
+  std::string text = kLabFleet;
+  const std::string racks = "      racks:\n";
+  text.insert(text.find(racks) + racks.size(),
+              "      - {name: new, nodes: [{type: dgx-h200, count: 1, names: node7}]}\n");
+  return text;
+}
+
+TEST_F(ControllerFleetTest, JobsThatWaitMayUseATypeThatIsAdded) {
+  const auto types = [&](JobId id) {
+    std::set<std::string> found;
+    const State& state = controller_->state();
+    for (const GangOption& option : state.job(id).submission->request.roles[0].options) {
+      found.insert(state.setup().topology->accelerator(option.gang.type).id);
+    }
+    return found;
+  };
+  const auto alone = submit(job("alone"));
+  const auto bound = submit(
+      "apiVersion: orrery/v1\nkind: Batch\nname: bound\n"
+      "roles: [{accelerators: 8, types: [h100]}]\nlaunch: {command: [sh]}\n");
+  const auto array = submit(job("array", "array: {count: 70}\n"));
+  ASSERT_TRUE(alone && bound && array) << (bound ? "" : bound.error().text());
+  const std::set<std::string> before = types(alone->front());
+  ASSERT_EQ(before.size(), 1U);
+  ChangeJob change{array->back(), 50, Duration::hours(1), std::nullopt, ClassId()};
+  controller_->classify(change);
+  std::optional<Result<JobId>> changed;
+  controller_->command(change, "", [&](Result<JobId> done) { changed = std::move(done); });
+  await([&] { return changed.has_value(); });
+
+  ASSERT_TRUE(apply(with_h200()));
+  for (const bool restarted : {false, true}) {
+    if (restarted) stop(), start();
+    await([&] { return types(array->back()).size() == 2U; });
+    EXPECT_EQ(types(alone->front()).size(), 2U);
+    EXPECT_EQ(types(bound->front()), before);
+    for (const JobId id : *array) EXPECT_EQ(types(id).size(), 2U);
+    const JobRequest& last = controller_->state().job(array->back()).submission->request;
+    EXPECT_EQ(last.name, "array[69]");
+    EXPECT_EQ(last.priority, 50);
+    EXPECT_EQ(last.time_limit, Duration::hours(1));
+    EXPECT_NE(last.class_id, controller_->state().job(array->front()).submission->request.class_id);
+  }
+
+  Session session;
+  join("node7", session, "h200");
+  await([&] { return !session.orders<LaunchRanks>().empty(); });
+}
+
+// The controller ends after the change is durable and before all jobs are resolved.
+TEST_F(ControllerFleetTest, JobsAreResolvedAfterAStartBetween) {
+  std::vector<JobId> jobs;
+  for (std::size_t i = 0; i < 3 * RequestRenewal::kTexts; ++i) {
+    jobs.push_back(submit(job(fmt::format("j{}", i)))->front());
+  }
+  ASSERT_TRUE(apply(with_h200()));
+  const auto resolved = [&] {
+    return std::ranges::count_if(jobs, [&](JobId id) {
+      return controller_->state().job(id).submission->request.roles[0].options.size() > 1;
+    });
+  };
+  EXPECT_LT(resolved(), std::ssize(jobs));
+  stop();
+  start();
+  await([&] { return resolved() == std::ssize(jobs); });
 }
 
 // Only the fleets in use stay in memory; the log names them all.

@@ -109,17 +109,17 @@ class ControllerTest : public ControllerFixture {
     return *answer;
   }
 
-  static AgentOpening opening(const std::string& node) {
+  static AgentOpening opening(const std::string& node, const std::string& accelerator = "h100") {
     return {.node = node,
             .address = "10.0.0." + node.substr(4),
             .boot = 7,
             .incarnation = 1,
             .version = "test",
-            .inventory = {.accelerator = "h100", .accelerators = 8}};
+            .inventory = {.accelerator = accelerator, .accelerators = 8}};
   }
   /// Makes the agent of `session` report that nothing runs on its node.
-  void join(const std::string& node, Session& session) {
-    controller_->open_session(opening(node), session);
+  void join(const std::string& node, Session& session, const std::string& accelerator = "h100") {
+    controller_->open_session(opening(node, accelerator), session);
     const auto* welcome = std::get_if<AgentWelcome>(&session.messages.at(0));
     ASSERT_NE(welcome, nullptr);
     const NodeId id = welcome->node;

@@ -66,6 +66,7 @@ bool keep_visible(const WorkSettled& event, const Visibility& sees) { return see
 bool keep_visible(const NodeAccused& event, const Visibility& sees) { return sees.job(event.job); }
 bool keep_visible(const JobHoldSet& event, const Visibility& sees) { return sees.job(event.job); }
 bool keep_visible(const JobChanged& event, const Visibility& sees) { return sees.job(event.job); }
+bool keep_visible(const JobResolved& event, const Visibility& sees) { return sees.job(event.job); }
 
 }  // namespace
 

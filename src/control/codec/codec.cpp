@@ -17,13 +17,13 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "TenantsSet",     "PolicySet",   "SlotsReserved", "PlanFound",   "DecisionDropped",
     "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked",
     "JobsArchived",   "WorkSettled", "NodeAccused",   "JobHoldSet",  "JobChanged",
-    "FleetSet"};
+    "FleetSet",       "JobResolved"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
     "SubmitJob",      "CancelJob",  "DrainNode", "ResumeNode",     "FenceNode",    "SetSpare",
     "SetPowerCap",    "SetTenants", "SetPolicy", "SetMaintenance", "RanksUp",      "RanksEnded",
     "RanksGone",      "NodeJoined", "NodeHeard", "NodeFault",      "NodeRepaired", "LinkObserved",
     "SupplyObserved", "Tick",       "Proposal",  "PlanReady",      "ArchiveJobs",  "WorkReported",
-    "HoldJob",        "RequeueJob", "ChangeJob", "SetFleet"};
+    "HoldJob",        "RequeueJob", "ChangeJob", "SetFleet",       "ResolveJob"};
 
 template <class Variant>
 void encode_fields(const Variant& record, Encoder& out) {
@@ -54,6 +54,14 @@ tl::expected<Variant, DecodingFault> decode_fields(const EncodedRecord& record,
 
 void encode(const Event& event, Encoder& out) { encode_fields(event, out); }
 void encode(const InputKind& input, Encoder& out) { encode_fields(input, out); }
+
+bool same_fields(const JobRequest& a, const JobRequest& b) {
+  Encoder of_a;
+  Encoder of_b;
+  of_a(a);
+  of_b(b);
+  return of_a.bytes() == of_b.bytes();
+}
 
 std::string_view event_name(std::uint64_t type) {
   return type < kEventNames.size() ? kEventNames[type] : "";

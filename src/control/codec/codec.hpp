@@ -27,6 +27,9 @@ namespace orrery {
 void encode(const Event& event, Encoder& out);
 void encode(const InputKind& input, Encoder& out);
 
+/// Whether two requests have the same fields, but for the number of their array.
+[[nodiscard]] bool same_fields(const JobRequest& a, const JobRequest& b);
+
 /// Returns the name of a type, for example "JobStarted"; "" if no type has that number.
 [[nodiscard]] std::string_view event_name(std::uint64_t type);
 [[nodiscard]] std::string_view input_name(std::uint64_t type);

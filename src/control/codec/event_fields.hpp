@@ -257,6 +257,13 @@ void code(Codec& codec, S& event) {
               class_id);
 }
 
+template <class Codec, class S>
+  requires SameStruct<S, JobResolved> || SameStruct<S, ResolveJob>
+void code(Codec& codec, S& resolved) {
+  auto& [job, request] = resolved;
+  codec.named("job request", job, request);
+}
+
 // --- Inputs -------------------------------------------------------------------------------------
 
 template <class Codec, SameStruct<SubmitJob> S>

@@ -6,6 +6,7 @@
 
 #include "base/assert.hpp"
 #include "base/format/field_writer.hpp"
+#include "control/codec/codec.hpp"
 #include "control/settings.hpp"
 #include "control/state/snapshot.hpp"
 
@@ -62,7 +63,7 @@ void Core::take_up_fleet() {
   plans_asked_.clear();
   last_ = {};
   full_asked_ = false;
-  fleet_since_ = state_.version();
+  options_since_ = state_.version();
   ++queued_;
 }
 
@@ -209,6 +210,20 @@ void Core::on(const SetFleet& command) {
   }
   emit(FleetSet{command.yaml});
   take_up_fleet();
+}
+
+// A job with devices keeps its request: its placement names the options of that one.
+void Core::on(const ResolveJob& command) {
+  if (!state_.has(command.job)) return refuse("no such job");
+  const Job& job = state_.job(command.job);
+  if (ended(job.phase)) return refuse("the job has ended");
+  if (holds_devices(job.phase)) return refuse("the job has devices");
+  if (same_fields(job.submission->request, command.request)) return;
+  emit(JobResolved{command.job, command.request});
+  options_since_ = state_.version();
+  scheduler_->forget();
+  places_.erase(command.job);
+  recall_place(job);
 }
 
 void Core::on(const ArchiveJobs& command) {

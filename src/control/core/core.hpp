@@ -85,6 +85,7 @@ class Core {
   void on(const SetTenants& command);
   void on(const SetPolicy& command);
   void on(const SetFleet& command);
+  void on(const ResolveJob& command);
   void on(const SetMaintenance& command);
   void on(const ArchiveJobs& command);
   void on(const RanksUp& seen);
@@ -149,6 +150,7 @@ class Core {
   [[nodiscard]] bool restart_at_its_place(JobId id, Restart restart);
   void restart_waiting();
   void recall_places();
+  void recall_place(const Job& job);
   void ranks_gone_on(NodeId node);
   void settle_nodes();
   void detect_lemon_node(NodeId node);
@@ -215,7 +217,8 @@ class Core {
   std::uint64_t held_version_ = 0;       ///< version of the state for which held_until_ is valid
   std::optional<Instant> last_pass_;
   std::optional<Instant> last_full_;
-  std::uint64_t fleet_since_ = 0;  ///< version of the state since which the fleet is as it is
+  /// Version of the state since which the fleet and the options of its jobs are as they are.
+  std::uint64_t options_since_ = 0;
   bool first_pass_ = true;
   bool full_asked_ = false;
   PassCounts passes_;

@@ -320,12 +320,14 @@ void Core::restart_waiting() {
 
 // A restarted core begins without `places_`; this fills them from the records of the jobs.
 void Core::recall_places() {
-  for (const Job& job : state_.all_jobs()) {
-    if (ended(job.phase) || job.attempt == 0 || job.stop != StopReason::kInfra) continue;
-    if (holds_devices(job.phase) && job.phase != JobPhase::kStopping) continue;
-    std::optional<PlacedGang> place = last_place(job, *state_.setup().topology);
-    if (place) places_[job.id] = {*std::move(place)};
-  }
+  for (const Job& job : state_.all_jobs()) recall_place(job);
+}
+
+void Core::recall_place(const Job& job) {
+  if (ended(job.phase) || job.attempt == 0 || job.stop != StopReason::kInfra) return;
+  if (holds_devices(job.phase) && job.phase != JobPhase::kStopping) return;
+  std::optional<PlacedGang> place = last_place(job, *state_.setup().topology);
+  if (place) places_[job.id] = {*std::move(place)};
 }
 
 // Restarts a job that lost a node to a fault where it was, with other nodes in place of the missing

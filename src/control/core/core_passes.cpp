@@ -187,8 +187,10 @@ void Core::run_pass() {
 
 // A proposal for an earlier fleet has other ids.
 void Core::on(const Proposal& proposal) {
-  if (proposal.version < fleet_since_) return refuse("the proposal is for the fleet of before");
   full_asked_ = false;
+  if (proposal.version < options_since_) {
+    return refuse("the proposal is for the fleet or the requests of before");
+  }
   ++passes_.full;
   PassResult result = proposal.result;
   carry_out(result, last_full_.value_or(now_));

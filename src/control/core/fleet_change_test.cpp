@@ -162,6 +162,64 @@ TEST(FleetChange, ATypeIsAdded) {
   EXPECT_FALSE(set_fleet(cluster, kTwoRacks)) << "a type does not vanish";
 }
 
+/// The request of a job that waits, with one more option.
+ResolveJob with_option(const ScriptedCluster& cluster, JobId job, const GangRequest& gang) {
+  ResolveJob resolved{job, cluster.job(job).submission->request};
+  resolved.request.roles.front().options.push_back({gang, 1, std::nullopt});
+  resolved.request.class_id = ClassId(90);
+  return resolved;
+}
+
+TEST(FleetChange, AWaitingJobIsResolvedForAnAddedType) {
+  ScriptedCluster cluster({.fleet = fleet_of(kTwoRacks)});
+  const JobId runs = cluster.run(cluster.job(32));
+  const JobId waits = cluster.submit(cluster.job(8));
+  ASSERT_TRUE(set_fleet(cluster, {{"old", 2, "dgx-a100-80g"}, {"a"}, {"b"}}));
+  cluster.tick();
+  ASSERT_EQ(cluster.phase(waits), JobPhase::kQueued);
+
+  const GangRequest old = cluster.gang(8, "a100");
+  EXPECT_FALSE(cluster.send(with_option(cluster, runs, old)).answer.status)
+      << "its placement names the options it has";
+  EXPECT_TRUE(
+      cluster.send(ResolveJob{waits, cluster.job(waits).submission->request}).answer.status);
+  EXPECT_EQ(cluster.count<JobResolved>(), 0U) << "nothing has changed";
+
+  const std::uint64_t version = cluster.state().version();
+  ASSERT_TRUE(cluster.send(with_option(cluster, waits, old)).answer.status);
+  EXPECT_FALSE(cluster.send(Proposal{.version = version, .result = {}}).answer.status)
+      << "a pass that began before names options of before";
+  cluster.tick();
+  ASSERT_EQ(cluster.phase(waits), JobPhase::kStarting);
+  EXPECT_EQ(cluster.state().running(waits).gangs.front().option, 1U);
+  cluster.up(waits);
+  cluster.end(waits);
+  EXPECT_FALSE(cluster.send(with_option(cluster, runs, old)).answer.status);
+  cluster.end(runs);
+  EXPECT_EQ(cluster.state().ended_jobs(), 2U);
+}
+
+// Its place after a fault is kept as options of its request, which change.
+TEST(FleetChange, AJobThatLostANodeIsResolvedAndRestarts) {
+  ScriptedCluster cluster({.fleet = fleet_of(kTwoRacks)});
+  const JobId job = cluster.run(cluster.job(32));
+  const NodeId lost = cluster.nodes(job).front();
+  cluster.send(NodeHeard{lost, NodeHealth::kLost, 9});
+  cluster.send(FenceNode{lost});
+  cluster.tick();
+  cluster.gone(job);
+  cluster.tick();
+  ASSERT_EQ(cluster.phase(job), JobPhase::kQueued);
+  ASSERT_TRUE(set_fleet(cluster, {{"old", 2, "dgx-a100-80g"}, {"a"}, {"b"}}));
+  ResolveJob resolved{job, cluster.job(job).submission->request};
+  std::vector<GangOption>& options = resolved.request.roles.front().options;
+  options.insert(options.begin(), {cluster.gang(16, "a100"), 1, std::nullopt});
+  ASSERT_TRUE(cluster.send(resolved).answer.status);
+  cluster.tick();
+  ASSERT_EQ(cluster.phase(job), JobPhase::kStarting);
+  EXPECT_EQ(cluster.state().running(job).gangs.front().option, 0U);
+}
+
 TEST(FleetChange, NodesThatStayKeepTheirOrder) {
   ScriptedCluster cluster({.fleet = fleet_of(kTwoRacks)});
   const Status refused = set_fleet(cluster, {{"b"}, {"a"}});

@@ -208,6 +208,8 @@ class State : public DeviceHistory {
   void on(const NodeAccused& event);
   void on(const JobHoldSet& event);
   void on(const JobChanged& event);
+  void on(const JobResolved& event);
+  void replace_submission(Job& job, std::shared_ptr<const Submission> changed);
 
   Job& at(JobId id) { return jobs_[id]; }
   RunningJob& running_at(JobId id) { return running_.edit(at(id).at); }

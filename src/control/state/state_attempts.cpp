@@ -62,18 +62,31 @@ void State::on(const JobChanged& event) {
   changed->request.time_limit = event.time_limit;
   changed->request.estimate = event.estimate;
   changed->request.class_id = event.class_id;
+  replace_submission(job, std::move(changed));
+  if (runs) {
+    RunningJob& run = running_.edit(job.at);
+    run.request = &job.submission->request;
+    count_usage(run, 1);
+    if (!run.stopping) run.expected_end = expected_end(run);
+  }
+}
+
+// The core has checked that the job waits.
+void State::on(const JobResolved& event) {
+  Job& job = at(event.job);
+  auto changed = std::make_shared<Submission>(*job.submission);
+  changed->request = event.request;
+  changed->request.array = job.submission->request.array;
+  replace_submission(job, std::move(changed));
+}
+
+void State::replace_submission(Job& job, std::shared_ptr<const Submission> changed) {
   job.submission = std::move(changed);
   if (job.phase == JobPhase::kQueued) {
     const auto found = std::find_if(waiting_.begin(), waiting_.end(),
                                     [&](const WaitingJob& each) { return each.id == job.id; });
     found->request = &job.submission->request;
     drop_slots(job.id);
-  }
-  if (runs) {
-    RunningJob& run = running_.edit(job.at);
-    run.request = &job.submission->request;
-    count_usage(run, 1);
-    if (!run.stopping) run.expected_end = expected_end(run);
   }
   ++changes_.freed;  // it may now get what was refused before
   ++changes_.plans;  // and its request has changed

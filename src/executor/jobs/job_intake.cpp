@@ -11,6 +11,7 @@
 #include "control/spec_submission.hpp"
 #include "scheduler/admission.hpp"
 #include "scheduler/place/pristine_fleet.hpp"
+#include "scheduler/request/job_array.hpp"
 #include "scheduler/request/resolve.hpp"
 
 namespace orrery {
@@ -298,6 +299,26 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
   }
   if (jobs.front().submission.request.array.valid()) ++arrays_;
   return jobs;
+}
+
+Result<std::vector<JobRequest>> JobIntake::resolve_again(const Job& like, const State& state,
+                                                         Instant now) {
+  Result<JobSpec> spec = spec_of({like.spec, "a job of the log"});
+  if (!spec) return forward_error(spec);
+  const JobRequest& former = like.submission->request;
+  spec->tenant = state.tenants().path(like.tenant);
+  spec->deadline.reset();  // a passed one is no reason to keep the job from new accelerators
+  const ResolveContext own = facts_->resolve_context(now);
+  Result<JobRequest> request = resolve_job(*spec, {.fleet = own.fleet,
+                                                   .models = own.models,
+                                                   .tenants = state.tenants(),
+                                                   .works = own.works,
+                                                   .sizes = own.sizes,
+                                                   .now = now});
+  if (!request) return forward_error(request);
+  request->deadline = former.deadline;
+  request->class_id = facts_->classes().of(*request);
+  return requests_of(*spec, *request, former.array, facts_->classes());
 }
 
 }  // namespace orrery

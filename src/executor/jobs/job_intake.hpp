@@ -62,6 +62,12 @@ class JobIntake {
   /// be in the log's texts, after the earlier ones, before any later job is in the log.
   [[nodiscard]] std::size_t works() const;
 
+  /// Returns the requests of a text's jobs on the present fleet, in their order. `like` is one of
+  /// them; its tenant, deadline and array are theirs. Errors: of the text; kInfeasible: this fleet
+  /// could never run them.
+  [[nodiscard]] Result<std::vector<JobRequest>> resolve_again(const Job& like, const State& state,
+                                                              Instant now);
+
   /// Returns the class of a request: a new one if no equal request was seen.
   [[nodiscard]] ClassId class_of(const JobRequest& request);
 

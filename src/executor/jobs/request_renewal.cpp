@@ -1,0 +1,68 @@
+#include "executor/jobs/request_renewal.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "control/codec/codec.hpp"
+
+namespace orrery {
+namespace {
+
+bool waits(const State& state, JobId id) {
+  if (!state.has(id)) return false;
+  const Job& job = state.job(id);
+  return !ended(job.phase) && !holds_devices(job.phase) && !job.spec.empty();
+}
+
+/// Returns the request of `job` among those of its text.
+const JobRequest* own_of(const std::vector<JobRequest>& requests, const Job& job) {
+  const auto own = std::ranges::find(requests, job.name, &JobRequest::name);
+  return own == requests.end() ? nullptr : &*own;
+}
+
+}  // namespace
+
+void RequestRenewal::add_waiting(const State& state) {
+  jobs_.clear();
+  for (const Job& job : state.all_jobs()) {
+    if (waits(state, job.id)) jobs_.push_back(job.id);
+  }
+}
+
+std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& intake, Instant now) {
+  std::vector<ResolveJob> renewed;
+  const Job* read = nullptr;  // the job whose text `requests` come from
+  Result<std::vector<JobRequest>> requests;
+  std::size_t texts = 0;
+  while (!jobs_.empty()) {
+    const JobId id = jobs_.front();
+    if (!waits(state, id)) {
+      jobs_.pop_front();
+      continue;
+    }
+    const Job& job = state.job(id);
+    const JobRequest& former = job.submission->request;
+    // The jobs of an array stand together and share their text.
+    const bool same_text =
+        read != nullptr && former.array.valid() && former.array == read->submission->request.array;
+    if (!same_text) {
+      if (texts == kTexts) break;
+      ++texts;
+      requests = intake.resolve_again(job, state, now);
+      read = &job;
+    }
+    jobs_.pop_front();
+    const JobRequest* own = requests ? own_of(*requests, job) : nullptr;
+    if (own == nullptr) continue;
+    JobRequest request = *own;
+    request.priority = former.priority;
+    request.time_limit = former.time_limit;
+    request.estimate = former.estimate;
+    if (request.class_id.valid()) request.class_id = intake.class_of(request);
+    if (!same_fields(former, request)) renewed.push_back({id, std::move(request)});
+  }
+  return renewed;
+}
+
+}  // namespace orrery

@@ -1,0 +1,34 @@
+// executor/jobs/request_renewal.hpp - resolves jobs again after a change of the fleet, so that jobs
+// that wait may use accelerators that came after they were submitted.
+//
+// One for a controller's life; one thread. A job keeps what its owner or an operator changed since:
+// its priority, time limit and estimate. A job that the new fleet could never run keeps its
+// request.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "control/input.hpp"
+#include "control/state/state.hpp"
+#include "executor/jobs/job_intake.hpp"
+
+namespace orrery {
+
+class RequestRenewal {
+ public:
+  /// Adds all jobs that wait, in place of those that were added before. O(jobs).
+  void add_waiting(const State& state);
+  void add(JobId job) { jobs_.push_back(job); }
+  [[nodiscard]] bool empty() const { return jobs_.empty(); }
+
+  /// Takes the next jobs and returns their new requests, where these differ. Cost: at most kTexts
+  /// texts are read and resolved, some 0.1 ms each.
+  [[nodiscard]] std::vector<ResolveJob> take(const State& state, JobIntake& intake, Instant now);
+  static constexpr std::size_t kTexts = 32;
+
+ private:
+  std::deque<JobId> jobs_;
+};
+
+}  // namespace orrery
