@@ -7,12 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace orrery {
+#include "verbs/cluster/live_words.hpp"
 
-struct CompletionWord {
-  std::string word;
-  std::string what;  ///< a one-line description; may be empty
-};
+namespace orrery {
 
 /// Candidates that only the shell or a cluster knows, beside or instead of words.
 enum class CompletionSource : std::uint8_t {

@@ -2,45 +2,18 @@
 #include <fmt/format.h>
 
 #include <memory>
-#include <utility>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/completion.hpp"
 #include "apps/orrery/output.hpp"
-#include "verbs/cluster/live_lists.hpp"
+#include "verbs/cluster/live_words.hpp"
 
 namespace orrery {
 namespace {
 
-/// Completion must answer soon after a key press.
-constexpr Duration kPatience = Duration::seconds(2);
-
-std::vector<CompletionWord> jobs_of(LiveSession& session, CompletionSource source) {
-  v1::ListJobsRequest request;
-  request.set_all(source == CompletionSource::kJobs);
-  std::vector<CompletionWord> words;
-  const Result<v1::ListJobsResponse> jobs = list_jobs(session, std::move(request));
-  if (!jobs) return words;
-  words.reserve(static_cast<std::size_t>(jobs->jobs_size()));
-  for (const v1::Job& job : jobs->jobs()) {
-    words.push_back({fmt::format("{}", job.id()), fmt::format("{}, {}", job.name(), job.phase())});
-  }
-  return words;
-}
-
-std::vector<CompletionWord> nodes_of(LiveSession& session) {
-  std::vector<CompletionWord> words;
-  const Result<v1::ListNodesResponse> nodes = list_nodes(session);
-  if (!nodes) return words;
-  words.reserve(static_cast<std::size_t>(nodes->nodes_size()));
-  for (const v1::Node& node : nodes->nodes()) words.push_back({node.name(), node.health()});
-  return words;
-}
-
-std::vector<CompletionWord> live_words(const CommandOptions& options, CompletionSource source) {
-  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options, kPatience);
-  if (!session) return {};
-  return source == CompletionSource::kNodes ? nodes_of(**session) : jobs_of(**session, source);
+LiveWords words_of(CompletionSource source) {
+  if (source == CompletionSource::kNodes) return LiveWords::kNodes;
+  return source == CompletionSource::kJobs ? LiveWords::kJobs : LiveWords::kLiveJobs;
 }
 
 void print_word(const CompletionWord& word) {
@@ -76,8 +49,8 @@ void print_completion(const CLI::App& app, CommandOptions options,
   }
   if (!found.directory.empty()) options.cluster_directory = found.directory;
   options.retry_s = 0;
-  for (const CompletionWord& word : live_words(options, found.source)) {
-    if (word.word.starts_with(found.begun)) print_word(word);
+  for (const CompletionWord& word : live_words(options, words_of(found.source), found.begun)) {
+    print_word(word);
   }
 }
 

@@ -1,17 +1,16 @@
 // orrery exec, shell
-#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <memory>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
 #include "apps/orrery/remote_command.hpp"
 #include "apps/orrery/submit_options.hpp"
-#include "base/text/count_text.hpp"
-#include "verbs/cluster/live_text.hpp"
+#include "verbs/jobs/shell_job.hpp"
 #include "verbs/schedule/submit_request.hpp"
 
 namespace orrery {
@@ -61,106 +60,54 @@ struct ShellAsked {
   bool keep = false;
 };
 
-/// The program of the job that holds the devices. On the node of the shell it ends when the shell
-/// has ended or has not begun within five minutes; on other nodes it waits for the end of the job.
-constexpr const char* kHoldsForShell = R"sh(trap 'exit 0' TERM
-if [ "$ORRERY_RANK" != 0 ]; then while :; do sleep 3600 & wait $!; done; fi
-shell=$ORRERY_SCRATCH/shell
-left=150
-until [ -s "$shell" ]; do
-  left=$((left - 1))
-  if [ $left -le 0 ]; then echo "no shell was started within 5 minutes"; exit 1; fi
-  sleep 2 & wait $!
-done
-while kill -0 "$(cat "$shell")" 2>/dev/null; do sleep 2 & wait $!; done
-)sh";
-/// With --keep: until the job is cancelled or its time is over.
-constexpr const char* kHoldsForGood =
-    "trap 'exit 0' TERM\nwhile :; do sleep 3600 & wait $!; done\n";
-/// Writes its process number for the script above and replaces itself with the shell.
-constexpr const char* kBeginsShell =
-    R"sh(echo $$ >"$ORRERY_SCRATCH/shell"; [ $# -gt 0 ] || set -- "${SHELL:-/bin/sh}"
-exec "$@")sh";
+using Words = std::vector<std::string>;
 
-Result<std::uint64_t> submit_holder(LiveSession& session, ShellAsked& asked) {
-  if (asked.job.name.empty()) asked.job.name = "shell";
-  asked.job.per = "node";
-  asked.job.restarts = 0;
-  const char* script = asked.keep ? kHoldsForGood : kHoldsForShell;
-  Result<std::string> text = command_job_spec(asked.job, {"/bin/sh", "-c", script});
-  if (!text) return forward_error(text);
-  v1::SubmitJobRequest request;
-  request.set_request_id(session.request_id());
-  request.set_spec(*std::move(text));
-  request.set_file("command line");
-  const auto job = session.client().call<v1::SubmitJobResponse>("SubmitJob", request);
-  if (!job) return tl::unexpected(job.error());
-  print_message(fmt::format("orrery: job {} ({}) asks for {}\n", job->id(), job->name(),
-                            counted(asked.job.accelerators, "accelerator")));
-  return job->id();
-}
+/// Signals that come while a shell is waited for or runs, and whether it came to run.
+struct ShellRun {
+  NotedSignals signals;
+  bool has_run = false;
+};
 
-Status cancel_holder(LiveSession& session, std::uint64_t id) {
-  v1::CancelJobRequest request;
-  request.set_request_id(session.request_id());
-  request.set_id(id);
-  const auto cancelled = session.client().call<v1::CancelJobResponse>("CancelJob", request);
-  // One that has ended by itself meanwhile is what is wanted.
-  if (cancelled || cancelled.error().kind == ErrorKind::kInfeasible) return {};
-  return input_error({}, fmt::format("job {} could not be cancelled and may still hold its devices "
-                                     "(`orrery cancel {}`): {}",
-                                     id, id, cancelled.error().message));
-}
-
-/// Waits until the job runs, and says what it waits for when that changes. False: a signal came.
-Result<bool> await_running(LiveSession& session, std::uint64_t id, const NotedSignals& signals) {
+/// Looks for a signal for a moment. False: one asks the program to end.
+bool pause_for_signal(const NotedSignals& signals) {
   constexpr int kLookMs = 200;
-  std::string said;
-  v1::GetJobRequest request;
-  request.set_id(id);
-  while (signals.ending() == 0) {
-    const auto job = session.client().call<v1::Job>("GetJob", request);
-    if (!job) return tl::unexpected(job.error());
-    if (job->phase() == "running") return true;
-    if (job->has_ended()) {
-      return infeasible(fmt::format("job {} ({}) {}", id, job->name(), outcome(*job)));
-    }
-    if (!job->waiting().empty() && job->waiting() != said) {
-      said = job->waiting();
-      print_message(fmt::format("orrery: job {} {} (^C cancels it)\n", id, said));
-    }
-    pollfd poll{signals.descriptor(), POLLIN, 0};
-    (void)::poll(&poll, 1, kLookMs);
-  }
-  return false;
+  pollfd poll{signals.descriptor(), POLLIN, 0};
+  (void)::poll(&poll, 1, kLookMs);
+  return signals.ending() == 0;
 }
 
-Status shell(CommandOptions& options, ShellAsked& asked) {
+/// Waits for the job and runs the shell beside it. Returns its exit status; for an ending signal
+/// 128 and its number.
+Result<int> run_shell(const CommandOptions& options, LiveSession& session, std::uint64_t id,
+                      ShellRun& run) {
+  if (run.signals.ending() != 0) return 128 + run.signals.ending();
+  const ShellWait wait{.pause = [&] { return pause_for_signal(run.signals); },
+                       .said = print_message};
+  const Result<bool> running = await_running(session, id, wait);
+  if (!running) return tl::unexpected(running.error());
+  if (!*running) return 128 + run.signals.ending();
+  run.has_run = true;
+  RemoteCommand remote{.job = id, .command = shell_command(options.command.value_or(Words()))};
+  remote.terminal_type = options.terminal_type;
+  if (at_terminal()) remote.terminal = Terminal::kYes;
+  return run_remote(session, remote, run.signals);
+}
+
+Status shell(CommandOptions& options, const ShellAsked& asked) {
   if (Status shown = check_output(options); !shown) return shown;
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
-  NotedSignals signals;
-  const Result<std::uint64_t> id = submit_holder(**session, asked);
-  if (!id) return tl::unexpected(id.error());
-  RemoteCommand remote{.job = *id, .command = {"/bin/sh", "-c", kBeginsShell, "sh"}};
-  remote.terminal_type = options.terminal_type;
-  if (options.command) {
-    remote.command.insert(remote.command.end(), options.command->begin(), options.command->end());
-  }
-  if (at_terminal()) remote.terminal = Terminal::kYes;
-  const Result<bool> running = await_running(**session, *id, signals);
-  Result<int> status = 128 + signals.ending();
-  if (!running) {
-    status = tl::unexpected(running.error());
-  } else if (*running) {
-    status = run_remote(**session, remote, signals);
-  }
-  if (asked.keep && running && *running) {
-    print_message(
-        fmt::format("orrery: job {0} continues; `orrery exec {0}` opens another shell, `orrery "
-                    "cancel {0}` cancels the job\n",
-                    *id));
-  } else if (Status cancelled = cancel_holder(**session, *id); !cancelled) {
+  ShellRun run;
+  Result<std::string> spec =
+      shell_job_spec(asked.job, asked.keep ? ShellHold::kForGood : ShellHold::kWithShell);
+  if (!spec) return forward_error(spec);
+  const Result<v1::SubmitJobResponse> job = submit_shell_job(**session, *std::move(spec));
+  if (!job) return tl::unexpected(job.error());
+  print_message(shell_asked_text(*job, asked.job.resources.accelerators));
+  const Result<int> status = run_shell(options, **session, job->id(), run);
+  if (asked.keep && run.has_run) {
+    print_message(shell_kept_text(job->id()));
+  } else if (Status cancelled = cancel_shell_job(**session, job->id()); !cancelled) {
     return cancelled;
   }
   if (!status) return tl::unexpected(status.error());

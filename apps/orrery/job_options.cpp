@@ -1,8 +1,7 @@
 #include "apps/orrery/job_options.hpp"
 
 #include "apps/orrery/output.hpp"
-#include "base/format/field_writer.hpp"
-#include "verbs/cluster/job_end.hpp"
+#include "verbs/jobs/job_end.hpp"
 
 namespace orrery {
 
@@ -22,18 +21,17 @@ void add_job_selection(CLI::App& verb, JobSelection& selection) {
 
 Status print_ends(const CommandOptions& options, LiveSession& session,
                   const std::vector<std::uint64_t>& ids) {
-  Json ends = Json::array();
+  std::vector<v1::Job> ends;
+  const bool json = options.output == OutputFormat::kJson;
   const Status status =
       wait_for_jobs(session, ids, [&](const v1::Job& job, const std::string& text) {
-        if (options.output == OutputFormat::kJson) {
-          ends.push_back(answer_json(job));
+        if (json) {
+          ends.push_back(job);
         } else if (job.phase() == "finished") {
           print_text(text + "\n");
         }
       });
-  if (options.output == OutputFormat::kJson && ends.size() == ids.size()) {
-    print_json(ids.size() == 1 ? ends[0] : ends);
-  }
+  if (json && ends.size() == ids.size()) print_json(ends_json(ends));
   return status;
 }
 

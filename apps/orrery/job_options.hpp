@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "apps/orrery/command.hpp"
-#include "verbs/cluster/job_selection.hpp"
+#include "verbs/jobs/job_selection.hpp"
 
 namespace orrery {
 

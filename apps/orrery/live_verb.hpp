@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "apps/orrery/command.hpp"
+#include "apps/orrery/output.hpp"
+#include "verbs/cluster/live_answer.hpp"
 #include "verbs/cluster/live_session.hpp"
 
 namespace orrery {
@@ -12,6 +14,9 @@ namespace orrery {
 /// The action of a verb on the cluster, with the verb's options.
 template <class Asked>
 using LiveVerb = Status (*)(const CommandOptions&, LiveSession&, const Asked&);
+/// A verb that asks one question of the cluster.
+template <class Asked>
+using LiveQuestion = Result<LiveAnswer> (*)(const LiveCall&, const Asked&);
 
 /// Makes `verb` run where `added` is the innermost verb of the command line.
 template <class Asked>
@@ -24,6 +29,20 @@ void run_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
       Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
       if (!session) return forward_error(session);
       return what.second(options, **session, *what.first);
+    };
+  });
+}
+
+/// As run_live(), for a question whose answer is printed.
+template <class Asked>
+void ask_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
+              std::pair<std::shared_ptr<Asked>, LiveQuestion<Asked>> what) {
+  added.callback([&options, &chosen, what = std::move(what)] {
+    if (chosen) return;
+    chosen = [&options, what]() -> Status {
+      Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+      if (!session) return forward_error(session);
+      return print_live(options, what.second(live_call(options, **session), *what.first));
     };
   });
 }

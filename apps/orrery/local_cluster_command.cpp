@@ -1,16 +1,15 @@
 // orrery up, down
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
-#include "base/format/field_writer.hpp"
-#include "base/text/count_text.hpp"
 #include "verbs/cluster/live_session.hpp"
 #include "verbs/local/local_cluster.hpp"
+#include "verbs/local/local_report.hpp"
 
 namespace orrery {
 namespace {
@@ -26,60 +25,12 @@ std::string directory_to_make(const CommandOptions& options) {
   return options.cluster_directory.empty() ? "./.orrery" : options.cluster_directory;
 }
 
-/// What `up` did.
-struct Started {
-  std::vector<std::string> names;
-  bool jobs_run_as_root = false;
-};
-
-void print_running(const CommandOptions& options, const LocalCluster& cluster,
-                   const Started& done) {
-  const std::vector<std::string>& started = done.names;
-  const LocalNode& node = cluster.nodes().front();
-  if (options.output == OutputFormat::kJson) {
-    Json names = Json::array();
-    for (const LocalNode& each : cluster.nodes()) names.push_back(each.name);
-    return print_json({{"dir", cluster.directory()},
-                       {"address", cluster.address()},
-                       {"nodes", names},
-                       {"accelerator", node.type},
-                       {"accelerators", node.accelerators},
-                       {"emulated", true},
-                       {"unknown_nodes", cluster.unknown()},
-                       {"jobs_run_as_root", done.jobs_run_as_root},
-                       {"started", started}});
-  }
-  const std::size_t all = cluster.nodes().size() + 1;
-  const std::string what =
-      started.empty() ? "already running"
-      : started.size() == all
-          ? "started"
-          : fmt::format("started {}; the rest was already running", fmt::join(started, ", "));
-  print_text(fmt::format("A local cluster of {} at {} ({}): {}.\n",
-                         counted(cluster.nodes().size(), "node"), cluster.address(),
-                         cluster.directory(), what));
-  if (!cluster.unknown().empty()) {
-    print_message(fmt::format(
-        "note: fleet.yaml names {}, which this cluster does not have: `orrery fleet apply "
-        "{}/fleet.yaml` adds them\n",
-        fmt::join(cluster.unknown(), ", "), cluster.directory()));
-  }
-  print_text(fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
-                         node.accelerators, node.type));
-  if (done.jobs_run_as_root) {
-    print_text(
-        "WARNING: jobs run as root, so that any job can read the keys of this cluster and stop "
-        "other jobs.\nDo not let other users submit jobs, or set run_as for each tenant in "
-        "DIR/tenants.yaml.\n\n");
-  }
-  const std::string dir =
-      options.cluster_directory.empty() ? "" : fmt::format(" --dir {}", options.cluster_directory);
-  print_text(
-      fmt::format("  orrery{0} submit -- python3 -c 'print(\"hello\")'\n"
-                  "  orrery{0} jobs --all\n"
-                  "  orrery{0} logs -f 0\n"
-                  "  orrery{0} down\n",
-                  dir));
+void print_running(const CommandOptions& options, const RunningCluster& cluster) {
+  if (options.output == OutputFormat::kJson) return print_json(running_json(cluster));
+  const RunningText text = running_text(cluster);
+  print_text(text.head);
+  print_message(text.note);
+  print_text(text.rest);
 }
 
 Status up(const CommandOptions& options, const LocalAsked& asked) {
@@ -90,19 +41,11 @@ Status up(const CommandOptions& options, const LocalAsked& asked) {
   if (!cluster) return forward_error(cluster);
   Result<std::vector<std::string>> started = cluster->start(asked.controller);
   if (!started) return forward_error(started);
-  const Result<bool> root = cluster->runs_jobs_as_root();
-  if (!root) return tl::unexpected(root.error());
-  print_running(options, *cluster, {*std::move(started), *root});
+  Result<RunningCluster> running = running_cluster(*cluster, *std::move(started));
+  if (!running) return forward_error(running);
+  running->asked = options.cluster_directory;
+  print_running(options, *running);
   return {};
-}
-
-/// `orrery down` does not end a controller that `orrery up` did not start, and says so.
-Status other_controller(const LocalCluster::Ended& ended) {
-  if (ended.other_controller == 0) return {};
-  return infeasible(
-      fmt::format("a controller that `orrery up` did not start is still running: process {0}; "
-                  "`kill {0}` stops it",
-                  ended.other_controller));
 }
 
 Status down(const CommandOptions& options, const LocalAsked& asked) {
@@ -116,17 +59,8 @@ Status down(const CommandOptions& options, const LocalAsked& asked) {
   const auto keepers = asked.keep_jobs ? LocalCluster::Keepers::kKeep : LocalCluster::Keepers::kEnd;
   const Result<LocalCluster::Ended> ended = cluster->stop(keepers);
   if (!ended) return tl::unexpected(ended.error());
-  if (options.output == OutputFormat::kJson) {
-    print_json({{"controllers", ended->controllers},
-                {"agents", ended->agents},
-                {"keepers", ended->keepers}});
-    return other_controller(*ended);
-  }
-  print_text(fmt::format("stopped {}, {} and {}; {}\n", counted(ended->controllers, "controller"),
-                         counted(ended->agents, "agent"), counted(ended->keepers, "keeper"),
-                         asked.keep_jobs ? "running jobs continue, and `orrery up` takes them over"
-                                         : "unfinished jobs restart with `orrery up`"));
-  return other_controller(*ended);
+  print_answer(options, ended_answer(*ended, keepers));
+  return check_ended(*ended);
 }
 
 }  // namespace

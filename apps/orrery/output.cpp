@@ -35,6 +35,27 @@ void print_answer(const CommandOptions& options, const VerbAnswer& answer) {
   }
 }
 
+LiveCall live_call(const CommandOptions& options, LiveSession& session) {
+  return {.session = session, .text = LiveText::of(options), .options = options};
+}
+
+Status print_live(const CommandOptions& options, const Result<LiveAnswer>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  if (options.output == OutputFormat::kJson) {
+    print_answer(*answer->message);
+    return {};
+  }
+  if (!answer->before.empty()) print_message(answer->before);
+  print_shown(answer->text);
+  if (!answer->after.empty()) print_message(answer->after);
+  return {};
+}
+
+LiveProgress live_progress(const CommandOptions& options) {
+  const bool text = options.output == OutputFormat::kText;
+  return {.text = text ? print_text : [](const std::string&) {}, .message = print_message};
+}
+
 void print_answer(const google::protobuf::Message& answer) {
   print_bytes(answer_text(answer, AnswerLayout::kIndented));
 }

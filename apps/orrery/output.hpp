@@ -6,7 +6,7 @@
 
 #include "base/text/terminal_text.hpp"
 #include "report/verb_answer.hpp"
-#include "verbs/cluster/live_session.hpp"
+#include "verbs/cluster/live_answer.hpp"
 #include "verbs/command_options.hpp"
 
 namespace orrery {
@@ -30,6 +30,13 @@ void print_progress(const std::string& text);
 void print_json(const Json& json);
 /// Prints the answer in the format of --output.
 void print_answer(const CommandOptions& options, const VerbAnswer& answer);
+
+/// Returns the call of a verb: its controller, and the present state of terminal and clock.
+[[nodiscard]] LiveCall live_call(const CommandOptions& options, LiveSession& session);
+/// Prints the answer of a running cluster in the format of --output, or passes its error on.
+[[nodiscard]] Status print_live(const CommandOptions& options, const Result<LiveAnswer>& answer);
+/// Prints what a verb says while it works; lines for standard output only where that is text.
+[[nodiscard]] LiveProgress live_progress(const CommandOptions& options);
 
 /// Prints the answer of a controller as one JSON document.
 void print_answer(const google::protobuf::Message& answer);

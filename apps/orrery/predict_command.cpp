@@ -1,59 +1,24 @@
 // orrery predict
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <memory>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
-#include "base/format/field_writer.hpp"
-#include "planner/launch/layout_text.hpp"
-#include "verbs/local/local_plan.hpp"
-#include "verbs/plan/plan_json.hpp"
+#include "verbs/training/prediction_report.hpp"
 
 namespace orrery {
 namespace {
 
-struct PredictOptions {
-  LocalPlanFiles files;
-  std::size_t top = 10;
-  RankRange ranks;
-};
-
-Json step_json(const LocalPlan& plan, const PlannedStep& planned) {
-  const LocalStep& step = planned.step;
-  Json json = layout_json(parallel_plan(step.layout));
-  json["ranks"] = step.layout.ranks;
-  json["shards"] = plan.spec.batch.shards;
-  json["shards_of_a_replica"] = step.layout.most_shards;
-  json["step_s"] = step.seconds;
-  json["tokens_per_s"] = static_cast<double>(plan.spec.tokens_per_step()) / step.seconds;
-  json["memory_bytes"] = planned.memory.total().value();
-  json["breakdown"] = breakdown_json(step.terms);
-  return json;
-}
-
-Status predict(const CommandOptions& options, const PredictOptions& wanted) {
-  Result<LocalPlan> plan = read_local_plan(options, wanted.files);
-  if (!plan) return forward_error(plan);
-  if (!plan->doubt.empty()) print_message(fmt::format("orrery: {}\n", plan->doubt));
-  Result<std::vector<PlannedStep>> steps = plan_local_steps(*plan, wanted.ranks);
-  if (!steps) return forward_error(steps);
-  if (options.output == OutputFormat::kJson) {
-    Json json = Json::array();
-    for (const PlannedStep& step : *steps) json.push_back(step_json(*plan, step));
-    print_json(json);
-    return {};
-  }
-  if (steps->size() > wanted.top) steps->resize(wanted.top);
-  print_text(local_plan_text(*plan, *steps));
+Status predict(const CommandOptions& options, const PredictCall& wanted) {
+  const Result<VerbAnswer> answer = report_prediction(options, wanted);
+  if (!answer) return tl::unexpected(answer.error());
+  print_answer(options, *answer);
   return {};
 }
 
 }  // namespace
 
 void add_predict_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto wanted = std::make_shared<PredictOptions>();
+  auto wanted = std::make_shared<PredictCall>();
   CLI::App& verb =
       *app.add_subcommand("predict", "predict the step time of a training run on this machine");
   verb.add_option("TRAINING", wanted->files.training, "training spec of orrery-train")->required();

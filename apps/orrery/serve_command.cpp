@@ -1,7 +1,6 @@
 #include "apps/orrery/serve_command.hpp"
 
-#include "apps/orrery/output.hpp"
-#include "verbs/serve/serve_report.hpp"
+#include <array>
 
 namespace orrery {
 namespace {
@@ -33,19 +32,6 @@ void add_serve_options(CLI::App& verb, ServeChoice& serve) {
   for (const char* name : kNotServed) {
     if (CLI::Option* other = verb.get_option_no_throw(name)) flag->excludes(other);
   }
-}
-
-Status run_serve(const CommandOptions& options, const ServeCall& call) {
-  Result<ServeRequest> request = serve_request(options, call);
-  if (!request) return forward_error(request);
-  Result<ServingAnswer> answer = plan_serving(request->facts(), request->question);
-  if (!answer) return forward_error(answer);
-  if (options.output == OutputFormat::kJson) {
-    print_json(serving_answer_json(*answer, *request));
-  } else {
-    print_text(serving_answer_text(*answer, *request));
-  }
-  return {};
 }
 
 }  // namespace orrery

@@ -1,5 +1,4 @@
-// apps/orrery/serve_command.hpp - `plan --serve`: its options beside those of training, and its
-// run.
+// apps/orrery/serve_command.hpp - `plan --serve`: its options beside those of training.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,7 +17,5 @@ struct ServeChoice {
 /// Adds --serve and its options, and makes it exclude the options of training alone. Precondition:
 /// the other options of `verb` are defined.
 void add_serve_options(CLI::App& verb, ServeChoice& serve);
-
-[[nodiscard]] Status run_serve(const CommandOptions& options, const ServeCall& call);
 
 }  // namespace orrery

@@ -3,17 +3,13 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <filesystem>
+#include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/output.hpp"
+#include "apps/orrery/judged_output.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/terminal_text.hpp"
-#include "twin/figures/html_report.hpp"
-#include "verbs/output_file.hpp"
-#include "verbs/simulate/record_file.hpp"
-#include "verbs/simulate/simulate_request.hpp"
-#include "verbs/simulate/simulate_text.hpp"
+#include "verbs/simulate/simulate_run.hpp"
 
 namespace orrery {
 namespace {
@@ -57,151 +53,101 @@ class ProgressLine {
   bool shown_ = false;
 };
 
-Status write_results(const SimulateOptions& asked, const SimulateRequest& request,
-                     const ReportData& data, std::span<const PolicyRun> runs) {
-  if (asked.out.empty()) return {};
-  std::error_code error;
-  std::filesystem::create_directories(asked.out, error);
-  if (error) return environment_error(fmt::format("{}: {}", asked.out, error.message()));
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::string path =
-        fmt::format("{}/jobs-{}.csv", asked.out, request.policies()[i].file_name);
-    if (Status status = write_output_file(path, jobs_csv(request, runs[i])); !status) return status;
-  }
-  const std::string summary = simulate_json(request, runs).dump(2) + "\n";
-  if (Status status = write_output_file(asked.out + "/summary.json", summary); !status) {
-    return status;
-  }
-  return write_output_file(asked.out + "/report.html", html_report(data));
-}
-
-Status run_simulate(const CommandOptions& options, const SimulateOptions& asked) {
-  Result<std::unique_ptr<SimulateRequest>> request = SimulateRequest::load(options, asked);
-  if (!request) return forward_error(request);
-  SimulateRequest& r = **request;
-  if (Status status = r.check_prices(asked); !status) return status;
-  std::vector<PolicyRun> runs;
-  for (const NamedRun& named : r.policies()) {
-    PolicyRunInputs in = r.inputs(named);
-    if (!asked.explain.empty()) {
-      Result<JobId> job = r.find(asked.explain);
-      if (!job) return forward_error(job);
-      in.explain = *job;
-    }
-    std::optional<RunRecord> record;
-    if (!asked.record.empty()) {
-      Result<RunRecord> opened = RunRecord::create(options, asked, r, named);
-      if (!opened) return forward_error(opened);
-      record = *std::move(opened);
-      in.events = record->events.get();
-      in.inputs = record->inputs.get();
-      in.setup = record->setup;
-    }
-    ProgressLine line(named.label, r.jobs().jobs.size());
-    in.progress = [&](Instant at, const Simulation& simulation) { line.show(at, simulation); };
-    const double begin = seconds_now();
-    Result<PolicyRun> run = run_policy(in);
-    if (!run) return forward_error(run);
-    run->report.summary.wall_s = seconds_now() - begin;
-    if (record) {
-      if (Status status = record->finish(); !status) return status;
-    }
-    runs.push_back(*std::move(run));
-  }
-  ReportData data = report_data(r, asked, runs);
-  data.command = command_text(options, asked);
-  if (Status status = write_results(asked, r, data, runs); !status) return status;
-  if (options.output == OutputFormat::kJson) {
-    print_json(simulate_json(r, runs));
-  } else {
-    print_text(simulate_text(r, asked, runs));
-  }
-  return {};
+std::function<void(Instant, const Simulation&)> watch_play(const std::string& label,
+                                                           std::size_t jobs) {
+  const auto line = std::make_shared<ProgressLine>(label, jobs);
+  return [line](Instant at, const Simulation& simulation) { line->show(at, simulation); };
 }
 
 /// What runs, and on what.
 void add_work_options(CLI::App& verb, const std::shared_ptr<SimulateOptions>& asked) {
   SimulateOptions& a = *asked;
-  verb.add_option("--fleet", a.fleet, "fleet spec");
-  verb.add_option("--accelerators", a.accelerators,
+  verb.add_option("--fleet", a.machines.fleet, "fleet spec");
+  verb.add_option("--accelerators", a.machines.accelerators,
                   "accelerators of the fleet, in nodes of the usual size: TYPE:N[,TYPE:N..]");
-  verb.add_option("--price", a.price,
+  verb.add_option("--price", a.machines.price,
                   "price basis of the nodes of --accelerators: owned or on-demand (default: "
                   "on-demand; with --prices: owned)");
-  verb.add_option("--trace", a.trace, "trace to simulate: FILE[:FORMAT], plain or gzip");
-  verb.add_option("--generate", a.generate,
+  verb.add_option("--trace", a.trace.file, "trace to simulate: FILE[:FORMAT], plain or gzip");
+  verb.add_option("--generate", a.generated.style,
                   "generate a trace with the published statistics of philly, helios or acme");
-  verb.add_option("--jobs", a.jobs, "number of jobs to generate");
-  verb.add_option("--span", a.span, "time span to generate: \"7 days\"");
-  verb.add_option("--load", a.load,
+  verb.add_option("--jobs", a.generated.jobs, "number of jobs to generate");
+  verb.add_option("--span", a.generated.span, "time span to generate: \"7 days\"");
+  verb.add_option("--load", a.generated.load,
                   "offered load of the generated trace, as a fraction of the capacity of the fleet")
       ->capture_default_str();
-  verb.add_option("--format", a.format,
+  verb.add_option("--format", a.trace.format,
                   fmt::format("format of the trace: {}", fmt::join(kTraceFormatWords, ", ")));
-  verb.add_option("--where", a.rows, "only rows with column=value; may be repeated");
-  verb.add_option("--from", a.from, "earliest submit time, inclusive");
-  verb.add_option("--to", a.to, "latest submit time, inclusive");
+  verb.add_option("--where", a.trace.rows, "only rows with column=value; may be repeated");
+  verb.add_option("--from", a.trace.from, "earliest submit time, inclusive");
+  verb.add_option("--to", a.trace.to, "latest submit time, inclusive");
   verb.add_flag_callback(
-      "--skip-bad", [asked] { asked->bad_rows = SimulateOptions::Flag::kYes; },
+      "--skip-bad", [asked] { asked->trace.bad_rows = SimulateOptions::Flag::kYes; },
       "skip rows that cannot be read, and count them");
   verb.add_flag_callback(
-      "--map", [asked] { asked->map = SimulateOptions::Flag::kYes; },
+      "--map", [asked] { asked->trace.map = SimulateOptions::Flag::kYes; },
       "assign each job a model, a kind, a range of sizes and a speed per accelerator type, by the "
       "built-in mapping");
 }
 
 /// Who decides, what goes wrong, and what comes of it.
 void add_world_options(CLI::App& verb, SimulateOptions& a) {
-  verb.add_option("--tenants", a.tenants, "Tenants file");
-  verb.add_option("--policy", a.policies,
+  verb.add_option("--tenants", a.scheduling.tenants, "Tenants file");
+  verb.add_option("--policy", a.scheduling.policies,
                   "policies, separated by commas: NAME[:key=value,..] or a Policy file")
       ->capture_default_str();
-  verb.add_option("--rules", a.rules,
+  verb.add_option("--rules", a.scheduling.rules,
                   "replay rules of the simulator to reproduce: orrery, helios, muri, gavel")
       ->capture_default_str();
-  verb.add_option("--information", a.information,
+  verb.add_option("--information", a.scheduling.information,
                   "run times known to policies: oracle (true run times), estimate or blind (none)")
       ->capture_default_str();
-  verb.add_option("--seed", a.seed, "seed of all random numbers")
+  verb.add_option("--seed", a.world.seed, "seed of all random numbers")
       ->check(CLI::Range(std::uint64_t{0}, kSeedMax))
       ->capture_default_str();
   verb.add_option(
-          "--failures", a.failures,
+          "--failures", a.world.failures,
           "failure profile: llama3, rsc1, rsc2, all-causes, measured, infinitehbd, none, or a file")
       ->capture_default_str();
   verb.add_option(
-      "--arrivals", a.arrivals,
+      "--arrivals", a.world.arrivals,
       "nodes that arrive later, TYPE:AFTER[:OVER] or TYPE:never: \"mi300x:90 days:30 days\"");
   verb.add_option(
-          "--events", a.events,
+          "--events", a.world.events,
           "file of drains, caps, faults, lost links and quotas at given times (kind: Events)")
       ->type_name("FILE");
-  verb.add_option("--spares", a.spares, "number of spare nodes that replace lost nodes");
-  verb.add_option("--restart", a.restart,
+  verb.add_option("--spares", a.world.spares, "number of spare nodes that replace lost nodes");
+  verb.add_option("--restart", a.restarts.restart,
                   "restart time of a trace job from a checkpoint: \"60 s\"");
   verb.add_option(
-      "--warm-restart", a.warm_restart,
+      "--warm-restart", a.restarts.warm,
       "restart time of a job on its own nodes and spares: \"60 s\" (default: the published time)");
-  verb.add_option("--restart-policy", a.restart_policy,
+  verb.add_option("--restart-policy", a.restarts.policy,
                   "when a job may restart on other nodes after its node falls silent: at-once, "
                   "after-lease, when-safe or never")
       ->capture_default_str();
-  verb.add_option("--fencing", a.fencing, "time until an operator fences a lost node: \"15 min\"");
-  verb.add_option("--checkpoint-cost", a.checkpoint_cost, "time to write a checkpoint: \"20 s\"");
-  verb.add_option("--checkpoint-interval", a.checkpoint_interval,
+  verb.add_option("--fencing", a.restarts.fencing,
+                  "time until an operator fences a lost node: \"15 min\"");
+  verb.add_option("--checkpoint-cost", a.restarts.checkpoint_cost,
+                  "time to write a checkpoint: \"20 s\"");
+  verb.add_option("--checkpoint-interval", a.restarts.checkpoint_interval,
                   "time between checkpoints: \"30 min\" (default: the optimum for the cost and the "
                   "failure rate)");
-  verb.add_option("--throughputs", a.throughputs,
+  verb.add_option("--throughputs", a.trace.throughputs,
                   "rates in steps per second, in the format of Gavel (JSON)");
-  verb.add_option("--prices", a.prices, "hourly electricity prices (CSV), paid for owned nodes");
-  verb.add_option("--carbon", a.carbon, "hourly carbon intensity of electricity (CSV)");
-  verb.add_option("--until", a.until, "time at which the simulation ends early");
-  verb.add_option("--measure", a.measure,
+  verb.add_option("--prices", a.world.prices,
+                  "hourly electricity prices (CSV), paid for owned nodes");
+  verb.add_option("--carbon", a.world.carbon, "hourly carbon intensity of electricity (CSV)");
+  verb.add_option("--until", a.world.until, "time at which the simulation ends early");
+  verb.add_option("--measure", a.results.measure,
                   "measurement window FROM..TO, for jobs submitted and devices used within it: "
                   "dates, or times since the start, such as \"1 day..8 days\"");
-  verb.add_option("--out", a.out, "directory for jobs-POLICY.csv, summary.json, report.html");
-  verb.add_option("--record", a.record, "directory for inputs and events, for `orrery replay`");
-  verb.add_option("--explain", a.explain, "job whose history and reasons for waiting are printed");
+  verb.add_option("--out", a.results.out,
+                  "directory for jobs-POLICY.csv, summary.json, report.html");
+  verb.add_option("--record", a.results.record,
+                  "directory for inputs and events, for `orrery replay`");
+  verb.add_option("--explain", a.results.explain,
+                  "job whose history and reasons for waiting are printed");
 }
 
 }  // namespace
@@ -222,7 +168,9 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   add_work_options(verb, asked);
   add_world_options(verb, *asked);
   verb.callback([&options, &chosen, asked] {
-    chosen = [&options, asked] { return run_simulate(options, *asked); };
+    chosen = [&options, asked] {
+      return print_judged(options, simulate(options, *asked, watch_play));
+    };
   });
 }
 

@@ -14,6 +14,9 @@
 namespace orrery {
 namespace {
 
+/// Whether the fleet is another one than that which the log began with.
+bool fleet_has_changed(const State& state) { return !state.setup().fleets.text.empty(); }
+
 /// The most bytes submitted and not yet durable; beyond it no new work is accepted.
 constexpr std::size_t kWaitingBytesMax = std::size_t{64} << 20;
 
@@ -170,7 +173,7 @@ Status Controller::recover(StoreTexts texts) {
   decisions_ = std::make_unique<DecisionLog>(env_, log_, state());
   events_ = std::make_unique<EventHistory>(env_, options_.directory + "/store");
   flush();
-  if (fleet_has_changed() && halted().empty()) renewal_.add_waiting(host_->state());
+  if (fleet_has_changed(state()) && halted().empty()) setup_->renewal().add_waiting(state());
   schedule();
   look_at_disk();
   log_.info(
@@ -251,7 +254,7 @@ void Controller::schedule() {
   if (options_.archived_form && archiving_.empty()) {
     due = std::min(due, archive_.next_due(retain_of(options_.settings)));
   }
-  if (!renewal_.empty()) due = std::min(due, now());
+  if (!setup_->renewal().empty()) due = std::min(due, now());
   const Instant at = due == Instant::max() ? due : due - ahead_;
   if (timer_ && timer_->at == at) return;
   if (timer_) env_.timers.cancel(*timer_);
@@ -271,7 +274,10 @@ void Controller::act_when_due() {
   if (const std::uint64_t term = link().superseded_by(); term != 0) {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
-  renew_requests();
+  // Some in each turn: other calls do not wait until thousands are resolved.
+  for (ResolveJob& renewed : setup_->renewal().take(state(), setup_->intake(), until)) {
+    handle(std::move(renewed));
+  }
   snapshot_if_due();
   archive_if_due();
   schedule();
@@ -291,7 +297,7 @@ std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
     count(event);
     if (const auto* end = std::get_if<JobEnded>(&event)) archive_.on_end(at, end->job);
     const auto* waits = std::get_if<JobRequeued>(&event);
-    if (waits != nullptr && fleet_has_changed()) renewal_.add(waits->job);
+    if (waits != nullptr && fleet_has_changed(state())) setup_->renewal().add(waits->job);
   }
   ++inputs_;
   if (!watches_.empty()) {

@@ -33,7 +33,6 @@
 #include "executor/jobs/job_archive.hpp"
 #include "executor/jobs/launch_program.hpp"
 #include "executor/jobs/rank_logs.hpp"
-#include "executor/jobs/request_renewal.hpp"
 #include "executor/jobs/submit_limits.hpp"
 #include "executor/live/decision_log.hpp"
 #include "executor/live/event_history.hpp"
@@ -196,9 +195,6 @@ class Controller final : private HostOutlet {
   [[nodiscard]] Result<FleetChange> fleet_change(const std::string& yaml) const;
   void use_fleet(const FleetMap& map);
   void number_nodes();
-  void renew_requests();
-  /// Whether the fleet is another one than that which the log began with.
-  [[nodiscard]] bool fleet_has_changed() const { return !state().setup().fleets.text.empty(); }
   void take_in(NodeId node, const Report& report);
   void refuse_agent(const AgentOpening& opening, const Error& why, AgentSession& session);
   void log_refused(const AgentOpening& opening, const Error& why);
@@ -241,7 +237,6 @@ class Controller final : private HostOutlet {
   Duration ahead_;  ///< control's time is the monotonic clock plus this
   std::uint64_t cluster_ = 0;
   LaunchPrograms launches_;
-  RequestRenewal renewal_;
   std::unique_ptr<LiveSetup> setup_;
   SubmitLimits limits_;
   std::unique_ptr<AgentBook> agents_;

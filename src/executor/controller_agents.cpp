@@ -282,7 +282,7 @@ void Controller::apply_fleet(const std::string& yaml, FleetApply how, const std:
          });
   if (fleet_text() == yaml) {
     use_fleet(map);
-    renewal_.add_waiting(state());
+    setup_->renewal().add_waiting(state());
   }
   schedule();
 }
@@ -312,13 +312,6 @@ void Controller::use_fleet(const FleetMap& map) {
   fleet_difference_ = {};
   log_.info(wall(), "fleet changed",
             {{"added", map.added().size()}, {"retired", map.retired().size()}});
-}
-
-/// Resolves some jobs again; the other calls of the loop do not wait for thousands of them.
-void Controller::renew_requests() {
-  for (ResolveJob& renewed : renewal_.take(state(), setup_->intake(), now())) {
-    handle(std::move(renewed));
-  }
 }
 
 void Controller::number_nodes() {

@@ -15,6 +15,7 @@
 #include "control/control_facts.hpp"
 #include "executor/controller_settings.hpp"
 #include "executor/jobs/job_intake.hpp"
+#include "executor/jobs/request_renewal.hpp"
 #include "perf/facts.hpp"
 #include "store/setup_texts.hpp"
 #include "store/stored_facts.hpp"
@@ -35,6 +36,8 @@ class LiveSetup {
   /// The facts of the fleet in use.
   [[nodiscard]] ControlFacts& facts() { return *in_use_; }
   [[nodiscard]] JobIntake& intake() { return intake_; }
+  /// The jobs to be resolved again after a change of the fleet.
+  [[nodiscard]] RequestRenewal& renewal() { return renewal_; }
   /// The setup that the log was begun with. Its FleetSource makes those of changed fleets.
   [[nodiscard]] const ControlSetup& control() const { return control_; }
   /// The setup of the fleet in use.
@@ -68,6 +71,7 @@ class LiveSetup {
   SetupTexts texts_;
   StoredFacts stored_;
   JobIntake intake_;
+  RequestRenewal renewal_;
   ControlSetup control_;
   ControlFacts* in_use_;
   std::deque<std::unique_ptr<Version>> versions_;  ///< the one asked for last is at the end

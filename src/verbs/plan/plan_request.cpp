@@ -49,7 +49,7 @@ void describe(Visitor& visitor, Self& file) {
 }
 
 Result<RuntimeAbilities> load_runtime(const PlanOptions& plan) {
-  const std::string& path = plan.runtime;
+  const std::string& path = plan.layout.runtime;
   Result<Document> document = plan.files.document(path);
   if (!document) return forward_error(document);
   RuntimeFile file;
@@ -81,8 +81,8 @@ class RequestBuilder {
  private:
   Status load() {
     FactOverlay brought;
-    if (!plan_.fleet.empty()) {
-      Result<FleetFile> file = plan_.files.fleet(plan_.fleet);
+    if (!plan_.machines.fleet.empty()) {
+      Result<FleetFile> file = plan_.files.fleet(plan_.machines.fleet);
       if (!file) return forward_error(file);
       fleet_ = std::move(file->spec);
       brought = std::move(file->facts);
@@ -96,26 +96,27 @@ class RequestBuilder {
 
   Status set_words() {
     PlanQuestion& q = request_.question;
-    Result<Objective> objective = word_option<Objective>("objective", plan_.objective);
+    Result<Objective> objective = word_option<Objective>("objective", plan_.goal.objective);
     if (!objective) return forward_error(objective);
     q.objective = *objective;
-    Result<TrainingPrecision> precision = precision_named(plan_.precision);
+    Result<TrainingPrecision> precision = precision_named(plan_.training.precision);
     if (!precision) return wrong("precision", precision.error().message);
     q.job.precision = *precision;
-    Result<TrainingTask> task = word_option<TrainingTask>("task", plan_.task);
+    Result<TrainingTask> task = word_option<TrainingTask>("task", plan_.training.task);
     if (!task) return forward_error(task);
     q.job.task = *task;
-    if (plan_.attention != "flash" && plan_.attention != "unfused") {
-      return wrong("attention", "\"" + plan_.attention + "\" is neither flash nor unfused");
+    if (plan_.training.attention != "flash" && plan_.training.attention != "unfused") {
+      return wrong("attention",
+                   "\"" + plan_.training.attention + "\" is neither flash nor unfused");
     }
     q.job.attention =
-        plan_.attention == "flash" ? AttentionKernel::kFlash : AttentionKernel::kUnfused;
+        plan_.training.attention == "flash" ? AttentionKernel::kFlash : AttentionKernel::kUnfused;
     q.best = plan_.top;
     q.effort = plan_.effort;
-    if (!plan_.layout.empty()) {
-      if (Status read = read_layout(plan_.layout, q.space); !read) return read;
+    if (!plan_.layout.fixed.empty()) {
+      if (Status read = read_layout(plan_.layout.fixed, q.space); !read) return read;
     }
-    if (!plan_.runtime.empty()) {
+    if (!plan_.layout.runtime.empty()) {
       Result<RuntimeAbilities> abilities = load_runtime(plan_);
       if (!abilities) return forward_error(abilities);
       q.space.abilities = *std::move(abilities);
@@ -126,10 +127,10 @@ class RequestBuilder {
   Status set_release() {
     TrainingJob& job = request_.question.job;
     job.release_scope = ReleaseScope::kMegatron;
-    if (plan_.release.empty()) {
+    if (plan_.training.release.empty()) {
       job.release = newest_release().years;
-    } else if (plan_.release != "none") {
-      const Result<SoftwareRelease> release = release_named(plan_.release);
+    } else if (plan_.training.release != "none") {
+      const Result<SoftwareRelease> release = release_named(plan_.training.release);
       if (!release) return wrong("release", release.error().message);
       job.release = release->years;
     }
@@ -140,8 +141,8 @@ class RequestBuilder {
     PlanQuestion& q = request_.question;
     const SampleUnit unit = unit_of(*request_.model);
     const bool tokens = unit == SampleUnit::kTokens;
-    const std::string& text = tokens ? plan_.tokens : plan_.samples;
-    const std::string& other = tokens ? plan_.samples : plan_.tokens;
+    const std::string& text = tokens ? plan_.goal.tokens : plan_.goal.samples;
+    const std::string& other = tokens ? plan_.goal.samples : plan_.goal.tokens;
     if (!other.empty()) {
       return wrong(
           tokens ? "samples" : "tokens",
@@ -159,8 +160,8 @@ class RequestBuilder {
     PlanQuestion& q = request_.question;
     if (Status set = set_run(); !set) return set;
     if (Status set = set_release(); !set) return set;
-    if (!plan_.budget.empty()) {
-      Result<Dollars> budget = quantity_option<Dollars>("budget", plan_.budget);
+    if (!plan_.goal.budget.empty()) {
+      Result<Dollars> budget = quantity_option<Dollars>("budget", plan_.goal.budget);
       if (!budget) return forward_error(budget);
       q.budget = *budget;
     }
@@ -174,14 +175,14 @@ class RequestBuilder {
   }
 
   Status set_machines() {
-    if (plan_.accelerators.empty() == plan_.fleet.empty()) {
+    if (plan_.machines.accelerators.empty() == plan_.machines.fleet.empty()) {
       return input_error({}, "expected either --accelerators TYPE:N or --fleet FILE");
     }
-    return plan_.fleet.empty() ? add_types() : add_fleet();
+    return plan_.machines.fleet.empty() ? add_types() : add_fleet();
   }
 
   Status add_types() {
-    const std::string& list = plan_.accelerators;
+    const std::string& list = plan_.machines.accelerators;
     for (std::size_t begin = 0; begin <= list.size();) {
       const std::size_t end = std::min(list.find(',', begin), list.size());
       if (Status added = add_type(list.substr(begin, end - begin)); !added) return added;
@@ -233,7 +234,8 @@ class RequestBuilder {
       request_.assumptions.push_back("left out: " + why);
     }
     if (machines.choices.empty()) {
-      return infeasible(fmt::format("{}: the fleet has no accelerators to plan for", plan_.fleet));
+      return infeasible(
+          fmt::format("{}: the fleet has no accelerators to plan for", plan_.machines.fleet));
     }
     request_.question.machines = std::move(machines.choices);
     return {};
@@ -242,7 +244,7 @@ class RequestBuilder {
   Status set_job() {
     TrainingJob& job = request_.question.job;
     job.model = request_.model.get();
-    Result<double> sequence = sequence_of(*request_.model, plan_.sequence);
+    Result<double> sequence = sequence_of(*request_.model, plan_.training.sequence);
     if (!sequence) return wrong("seq", sequence.error().message);
     job.sequence = Tokens(*sequence);
     const auto* transformer = std::get_if<Transformer>(&request_.model->architecture);
@@ -258,8 +260,9 @@ class RequestBuilder {
     for (const MachineChoice& choice : request_.question.machines) {
       ranks.push_back(choice.machine.ranks);
     }
-    Result<double> batch = batch_of(
-        *request_.model, {.stated = plan_.global_batch, .sequence = *sequence, .ranks = ranks});
+    Result<double> batch =
+        batch_of(*request_.model,
+                 {.stated = plan_.training.global_batch, .sequence = *sequence, .ranks = ranks});
     if (!batch) return wrong("global-batch", batch.error().message);
     job.global_batch = *batch;
     note_defaults(*sequence);
@@ -267,8 +270,9 @@ class RequestBuilder {
   }
 
   Status set_input() {
-    if (plan_.input_rate.empty()) return {};
-    Result<BytesPerSecond> rate = quantity_option<BytesPerSecond>("input-rate", plan_.input_rate);
+    if (plan_.training.input_rate.empty()) return {};
+    Result<BytesPerSecond> rate =
+        quantity_option<BytesPerSecond>("input-rate", plan_.training.input_rate);
     if (!rate) return forward_error(rate);
     TrainingJob& job = request_.question.job;
     const Result<InputStall> reading =
@@ -280,9 +284,9 @@ class RequestBuilder {
 
   void note_defaults(double sequence) {
     const TrainingJob& job = request_.question.job;
-    if (!plan_.sequence && unit_of(*request_.model) == SampleUnit::kTokens)
+    if (!plan_.training.sequence && unit_of(*request_.model) == SampleUnit::kTokens)
       request_.assumptions.push_back(fmt::format("--seq {}", sequence));
-    if (!plan_.global_batch) {
+    if (!plan_.training.global_batch) {
       request_.assumptions.push_back(fmt::format("--global-batch {}", job.global_batch));
     }
     for (const MachineChoice& choice : request_.question.machines) {
@@ -324,20 +328,20 @@ Result<QuestionFacts> question_facts(const CommandOptions& options, const std::s
 
 Result<EconomicsOptions> economics_option(const PlanOptions& plan) {
   EconomicsOptions economics;
-  if (!plan.price.empty()) {
-    Result<PriceBasis> basis = word_option<PriceBasis>("price", plan.price);
+  if (!plan.cost.price.empty()) {
+    Result<PriceBasis> basis = word_option<PriceBasis>("price", plan.cost.price);
     if (!basis) return forward_error(basis);
     economics.basis = *basis;
   }
-  if (plan.utilisation && !(*plan.utilisation > 0 && *plan.utilisation <= 1)) {
+  if (plan.cost.utilisation && !(*plan.cost.utilisation > 0 && *plan.cost.utilisation <= 1)) {
     return wrong("utilisation",
-                 fmt::format("{}: expected more than 0, at most 1", *plan.utilisation));
+                 fmt::format("{}: expected more than 0, at most 1", *plan.cost.utilisation));
   }
-  economics.price.owned.utilisation = plan.utilisation;
-  if (!plan.region.empty()) economics.site.region = plan.region;
-  if (!plan.storage.empty()) economics.storage = plan.storage;
-  if (!plan.power_cap.empty()) {
-    Result<Watts> cap = quantity_option<Watts>("power-cap", plan.power_cap);
+  economics.price.owned.utilisation = plan.cost.utilisation;
+  if (!plan.cost.region.empty()) economics.site.region = plan.cost.region;
+  if (!plan.cost.storage.empty()) economics.storage = plan.cost.storage;
+  if (!plan.cost.power_cap.empty()) {
+    Result<Watts> cap = quantity_option<Watts>("power-cap", plan.cost.power_cap);
     if (!cap) return forward_error(cap);
     economics.power.cap = *cap;
   }

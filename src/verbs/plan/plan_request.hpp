@@ -14,29 +14,54 @@
 
 namespace orrery {
 
-/// The options as typed; empty: not given.
-struct PlanOptions {
-  std::string model;
+/// The machines to plan for, of which one is given.
+struct PlanMachines {
   std::string accelerators;  ///< "h100:64,mi300x:64"
   std::string fleet;         ///< file of a fleet spec
+};
+
+/// The training whose layout is planned.
+struct PlanTraining {
   std::optional<double> sequence;
   std::optional<double> global_batch;
   std::string precision = "bf16";
   std::string task = "pretrain";
   std::string attention = "flash";
+  std::string release;
+  std::string input_rate;
+};
+
+/// The figure that the best plan minimizes, and the run that the figure is of.
+struct PlanGoal {
   std::string objective = "time";
   std::string budget;
   std::string tokens;
   std::string samples;
-  std::string release;
-  std::string layout;
+};
+
+/// What limits the layouts that are tried.
+struct PlanLayouts {
+  std::string fixed;
   std::string runtime;  ///< file of the training program's capabilities
+};
+
+/// Where the machines stand and what they cost.
+struct PlanCosts {
   std::string price;
   std::optional<double> utilisation;  ///< busy fraction of an owned machine's life
   std::string region;
   std::string power_cap;
   std::string storage;
-  std::string input_rate;
+};
+
+/// The options as typed; empty: not given.
+struct PlanOptions {
+  std::string model;
+  PlanMachines machines;
+  PlanTraining training;
+  PlanGoal goal;
+  PlanLayouts layout;
+  PlanCosts cost;
   std::size_t top = 5;
   Effort effort = Effort::kPruned;
   SpecFiles files;
@@ -46,26 +71,26 @@ struct PlanOptions {
 template <class Visitor, SameStruct<PlanOptions> Self>
 void describe(Visitor& visitor, Self& o) {
   visitor.required("model", o.model);
-  visitor.optional("accelerators", o.accelerators);
-  visitor.optional("fleet", o.fleet);
-  visitor.optional("seq", o.sequence);
-  visitor.optional("global_batch", o.global_batch);
-  visitor.optional("precision", o.precision);
-  visitor.optional("task", o.task);
-  visitor.optional("attention", o.attention);
-  visitor.optional("objective", o.objective);
-  visitor.optional("budget", o.budget);
-  visitor.optional("tokens", o.tokens);
-  visitor.optional("samples", o.samples);
-  visitor.optional("release", o.release);
-  visitor.optional("layout", o.layout);
-  visitor.optional("runtime", o.runtime);
-  visitor.optional("price", o.price);
-  visitor.optional("utilisation", o.utilisation);
-  visitor.optional("region", o.region);
-  visitor.optional("power_cap", o.power_cap);
-  visitor.optional("storage", o.storage);
-  visitor.optional("input_rate", o.input_rate);
+  visitor.optional("accelerators", o.machines.accelerators);
+  visitor.optional("fleet", o.machines.fleet);
+  visitor.optional("seq", o.training.sequence);
+  visitor.optional("global_batch", o.training.global_batch);
+  visitor.optional("precision", o.training.precision);
+  visitor.optional("task", o.training.task);
+  visitor.optional("attention", o.training.attention);
+  visitor.optional("objective", o.goal.objective);
+  visitor.optional("budget", o.goal.budget);
+  visitor.optional("tokens", o.goal.tokens);
+  visitor.optional("samples", o.goal.samples);
+  visitor.optional("release", o.training.release);
+  visitor.optional("layout", o.layout.fixed);
+  visitor.optional("runtime", o.layout.runtime);
+  visitor.optional("price", o.cost.price);
+  visitor.optional("utilisation", o.cost.utilisation);
+  visitor.optional("region", o.cost.region);
+  visitor.optional("power_cap", o.cost.power_cap);
+  visitor.optional("storage", o.cost.storage);
+  visitor.optional("input_rate", o.training.input_rate);
 }
 
 /// The facts and the model of a question, at stable addresses.

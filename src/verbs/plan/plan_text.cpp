@@ -210,8 +210,9 @@ std::string job_text(const PlanQuestion& question) {
 }
 
 std::string duration_text(double seconds) {
-  if (seconds < 1e-3) return fmt::format("{:.3g} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3g} ms", seconds * 1e3);
+  // Up to where three digits would be a whole unit more, not "1e+03 ms".
+  if (seconds < 0.9995e-3) return fmt::format("{:.3g} us", seconds * 1e6);
+  if (seconds < 0.9995) return fmt::format("{:.3g} ms", seconds * 1e3);
   if (seconds < 600) return fmt::format("{:.3g} s", seconds);
   if (seconds < kHour.value()) return fmt::format("{:.3g} min", seconds / 60);
   if (seconds < 2 * kDay) return fmt::format("{:.3g} h", seconds / kHour.value());

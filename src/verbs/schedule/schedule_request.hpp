@@ -4,17 +4,12 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "fleet/fleet.hpp"
 #include "scheduler/admission.hpp"
-#include "scheduler/place/pristine_fleet.hpp"
-#include "scheduler/plans/class_table.hpp"
-#include "scheduler/plans/plan_sizes.hpp"
-#include "scheduler/price/gang_pricing.hpp"
-#include "scheduler/scheduler.hpp"
-#include "verbs/command_options.hpp"
+#include "verbs/schedule/job_queue.hpp"
 
 namespace orrery {
 
@@ -30,16 +25,16 @@ struct ScheduleOptions {
   std::string under;              ///< budget of each of them
 };
 
-/// A job that no part of this fleet can ever run.
-struct RefusedJob {
-  std::string name;
-  std::string why;
-};
+/// The part of a fleet that jobs use, which grows as they start.
+struct FleetUse {
+  FleetUse(const ScheduledFleet& of, const TenantTree& tenants)
+      : fleet(of.topology()), usage(tenants), caps(of.power()), power(of.power()) {}
 
-/// A job that waits for other jobs to end: at the start none has ended.
-struct HeldJob {
-  std::string name;
-  std::vector<std::string> after;  ///< names
+  Fleet fleet;
+  TenantUsage usage;
+  PowerCaps caps;
+  PowerBudget power;
+  std::vector<RunningJob> running;
 };
 
 /// The loaded input, at stable addresses.
@@ -68,46 +63,30 @@ class ScheduleRequest {
   /// Returns the present situation.
   [[nodiscard]] Situation situation() const;
   [[nodiscard]] const Policy& policy() const { return policy_; }
-  [[nodiscard]] const Topology& topology() const { return pristine_->topology(); }
-  [[nodiscard]] const PlaceTree& tree() const { return pristine_->tree(); }
+  [[nodiscard]] const Topology& topology() const { return fleet_.topology(); }
+  [[nodiscard]] const PlaceTree& tree() const { return fleet_.pristine().tree(); }
   [[nodiscard]] const PlanTable& plans() const { return plans_; }
-  [[nodiscard]] const FleetCosts& costs() const { return *costs_; }
-  [[nodiscard]] const std::deque<JobRequest>& jobs() const { return jobs_; }
-  [[nodiscard]] const std::vector<RefusedJob>& refused() const { return refused_; }
-  [[nodiscard]] const std::vector<HeldJob>& held() const { return held_; }
+  [[nodiscard]] const FleetCosts& costs() const { return fleet_.costs(); }
+  [[nodiscard]] const std::deque<JobRequest>& jobs() const { return queue_.jobs(); }
+  [[nodiscard]] const std::vector<RefusedJob>& refused() const { return queue_.refused(); }
+  [[nodiscard]] const std::vector<HeldJob>& held() const { return queue_.held(); }
   /// Names the jobs that a pass did not consider, because a job before them stops the queue.
   [[nodiscard]] std::vector<std::string> not_reached(const PassResult& result) const;
   /// Returns the energy that a job draws from its start until it is done.
   [[nodiscard]] ExpectedEnergy energy_of_start(const StartJob& start) const;
 
  private:
-  [[nodiscard]] Status load_fleet(const CommandOptions& options, const std::string& path);
   [[nodiscard]] Status load_tenants(const std::string& file);
   [[nodiscard]] Status load_policy(const std::string& name);
   [[nodiscard]] Status load_failures(const std::string& name);
-  [[nodiscard]] Status load_jobs(const ScheduleOptions& asked);
-  [[nodiscard]] Status add_job(const std::string& file, const ScheduleOptions& asked);
 
-  Facts facts_;
-  std::unique_ptr<Fleet> fleet_;
-  std::unique_ptr<PristineFleet> pristine_;
+  ScheduledFleet fleet_;
   std::optional<TenantTree> tenants_;
-  std::optional<TenantUsage> usage_;
-  std::optional<FleetCosts> costs_;
-  std::optional<PowerTree> power_tree_;
-  std::optional<PowerCaps> caps_;
-  std::optional<PowerBudget> power_;
-  std::optional<PlanSizes> sizes_;
-  WorkTable works_;
-  ClassTable classes_;
-  PlanTable plans_;
+  std::optional<FleetUse> use_;
+  JobQueue queue_;
   Policy policy_;
+  PlanTable plans_;
   Instant now_;
-  std::deque<JobRequest> jobs_;
-  std::vector<WaitingJob> waiting_;
-  std::vector<RunningJob> running_;
-  std::vector<RefusedJob> refused_;
-  std::vector<HeldJob> held_;
   double failures_per_node_second_ = 0;
 };
 

@@ -37,8 +37,8 @@ Result<std::string> absolute_directory(const std::string& asked) {
 
 Result<Variables> variables_of(const SubmitOptions& options) {
   Variables variables;
-  variables.reserve(options.environment.size());
-  for (const std::string& variable : options.environment) {
+  variables.reserve(options.launch.environment.size());
+  for (const std::string& variable : options.launch.environment) {
     const std::size_t mark = variable.find('=');
     if (mark == std::string::npos || mark == 0) {
       return wrong("env", fmt::format("\"{}\": expected NAME=VALUE", variable));
@@ -60,15 +60,15 @@ Result<Instant> point_in_time(std::string text) {
 }
 
 Status take_time_limit(const SubmitOptions& options, JobSpec& spec) {
-  if (options.time_limit.empty()) return {};
-  Result<Seconds> limit = quantity_option<Seconds>("time-limit", options.time_limit);
+  if (options.terms.time_limit.empty()) return {};
+  Result<Seconds> limit = quantity_option<Seconds>("time-limit", options.terms.time_limit);
   if (!limit) return forward_error(limit);
   spec.time_limit = *limit;
   return {};
 }
 
 Status add_dependencies(const SubmitOptions& options, JobSpec& spec) {
-  for (const std::string& text : options.after) {
+  for (const std::string& text : options.terms.after) {
     Result<AfterSpec> after = parse_after(text);
     if (!after) return wrong("after", after.error().message);
     spec.after.push_back(*std::move(after));
@@ -100,27 +100,28 @@ Status check_size_is_not_said(const SubmitOptions& options) {
         option,
         "expected no such option with a file: the spec or its #SBATCH lines state the value");
   };
-  if (options.accelerators != none.accelerators) return is_no("accelerators");
-  if (options.types != none.types) return is_no("type");
-  if (options.framework != none.framework) return is_no("framework");
-  if (options.per != none.per) return is_no("per");
-  if (options.cpus) return is_no("cpus");
-  if (!options.memory.empty()) return is_no("memory");
+  if (options.resources.accelerators != none.resources.accelerators) return is_no("accelerators");
+  if (options.resources.types != none.resources.types) return is_no("type");
+  if (options.launch.framework != none.launch.framework) return is_no("framework");
+  if (options.launch.per != none.launch.per) return is_no("per");
+  if (options.resources.cpus) return is_no("cpus");
+  if (!options.resources.memory.empty()) return is_no("memory");
   return {};
 }
 
 Status overrule_launch(const SubmitOptions& options, JobSpec& spec) {
   Result<Variables> variables = variables_of(options);
   if (!variables) return forward_error(variables);
-  const bool said = !variables->empty() || !options.output.empty() || !options.error.empty() ||
-                    !options.directory.empty();
+  const bool said = !variables->empty() || !options.launch.output.empty() ||
+                    !options.launch.error.empty() || !options.launch.directory.empty();
   if (!said) return {};
-  if (!spec.launch) return input_error({options.file, 0, 0}, "the spec has no launch to change");
+  if (!spec.launch)
+    return input_error({options.file.name, 0, 0}, "the spec has no launch to change");
   for (const auto& each : *variables) set(spec.launch->environment, each);
-  if (!options.output.empty()) spec.launch->output = options.output;
-  if (!options.error.empty()) spec.launch->error = options.error;
-  if (options.directory.empty()) return {};
-  Result<std::string> directory = absolute_directory(options.directory);
+  if (!options.launch.output.empty()) spec.launch->output = options.launch.output;
+  if (!options.launch.error.empty()) spec.launch->error = options.launch.error;
+  if (options.launch.directory.empty()) return {};
+  Result<std::string> directory = absolute_directory(options.launch.directory);
   if (!directory) return forward_error(directory);
   spec.launch->directory = *std::move(directory);
   return {};
@@ -130,23 +131,23 @@ Status overrule_launch(const SubmitOptions& options, JobSpec& spec) {
 bool overrules(const SubmitOptions& options) {
   const SubmitOptions none;
   const bool words = !options.name.empty() || options.tenant != none.tenant ||
-                     !options.time_limit.empty() || !options.directory.empty() ||
-                     !options.by.empty() || !options.under.empty() || !options.output.empty() ||
-                     !options.error.empty();
-  return words || options.priority != 0 || options.restarts || options.hold ||
-         !options.after.empty() || !options.environment.empty();
+                     !options.terms.time_limit.empty() || !options.launch.directory.empty() ||
+                     !options.terms.by.empty() || !options.terms.under.empty() ||
+                     !options.launch.output.empty() || !options.launch.error.empty();
+  return words || options.terms.priority != 0 || options.terms.restarts || options.terms.hold ||
+         !options.terms.after.empty() || !options.launch.environment.empty();
 }
 
 /// What was said beside the file.
 Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (!options.name.empty()) spec.name = options.name;
   if (options.tenant != SubmitOptions().tenant) spec.tenant = options.tenant;
-  if (options.priority != 0) spec.priority = options.priority;
-  if (options.restarts) spec.restart.max = *options.restarts;
-  if (options.hold) spec.hold = true;
+  if (options.terms.priority != 0) spec.priority = options.terms.priority;
+  if (options.terms.restarts) spec.restart.max = *options.terms.restarts;
+  if (options.terms.hold) spec.hold = true;
   if (Status added = add_dependencies(options, spec); !added) return added;
   if (Status launched = overrule_launch(options, spec); !launched) return launched;
-  if (Status bound = take_bounds(options.by, options.under, spec); !bound) return bound;
+  if (Status bound = take_bounds(options.terms.by, options.terms.under, spec); !bound) return bound;
   return take_time_limit(options, spec);
 }
 
@@ -157,14 +158,14 @@ Result<LaunchSpec> launch_of(const SubmitOptions& options,
   Result<Variables> variables = variables_of(options);
   if (!variables) return forward_error(variables);
   launch.environment = *std::move(variables);
-  Result<LaunchUnit> per = word_option<LaunchUnit>("per", options.per);
+  Result<LaunchUnit> per = word_option<LaunchUnit>("per", options.launch.per);
   if (!per) return forward_error(per);
   launch.per = *per;
-  Result<std::string> directory = absolute_directory(options.directory);
+  Result<std::string> directory = absolute_directory(options.launch.directory);
   if (!directory) return forward_error(directory);
   launch.directory = *std::move(directory);
-  launch.output = options.output;
-  launch.error = options.error;
+  launch.output = options.launch.output;
+  launch.error = options.launch.error;
   return launch;
 }
 
@@ -189,20 +190,20 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   JobSpec spec;
   spec.name = options.name.empty() ? name_of_program(command.front()) : options.name;
   spec.tenant = options.tenant;
-  spec.priority = options.priority;
-  spec.software.framework = options.framework;
-  spec.hold = options.hold;
+  spec.priority = options.terms.priority;
+  spec.software.framework = options.launch.framework;
+  spec.hold = options.terms.hold;
   if (Status added = add_dependencies(options, spec); !added) return forward_error(added);
-  if (options.restarts) spec.restart.max = *options.restarts;
+  if (options.terms.restarts) spec.restart.max = *options.terms.restarts;
   if (Status limited = take_time_limit(options, spec); !limited) return forward_error(limited);
-  Status bound = take_bounds(options.by, options.under, spec);
+  Status bound = take_bounds(options.terms.by, options.terms.under, spec);
   if (!bound) return forward_error(bound);
   RoleSpec role;
-  role.accelerators = options.accelerators;
-  for (const std::string& type : options.types) role.types.push_back({.type = type});
-  role.host.cpu = options.cpus.value_or(0);
-  if (!options.memory.empty()) {
-    const Result<Bytes> memory = quantity_option<Bytes>("memory", options.memory);
+  role.accelerators = options.resources.accelerators;
+  for (const std::string& type : options.resources.types) role.types.push_back({.type = type});
+  role.host.cpu = options.resources.cpus.value_or(0);
+  if (!options.resources.memory.empty()) {
+    const Result<Bytes> memory = quantity_option<Bytes>("memory", options.resources.memory);
     if (!memory) return tl::unexpected(memory.error());
     role.host.memory = *memory;
   }
@@ -216,7 +217,7 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
 Result<std::string> overruled_job_spec(const SubmitOptions& options, std::string text) {
   if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
   if (!overrules(options)) return text;  // the controller checks it, and names its lines
-  const Result<Document> document = Document::parse(text, options.file);
+  const Result<Document> document = Document::parse(text, options.file.name);
   if (!document) return tl::unexpected(document.error());
   Result<JobSpec> spec = read_job_spec(*document);
   if (!spec) return forward_error(spec);
@@ -230,18 +231,19 @@ bool is_script(const std::string& file, std::string_view text) {
 
 Result<ScriptSpec> script_job_spec(const SubmitOptions& options, std::string_view script) {
   if (Status unsaid = check_size_is_not_said(options); !unsaid) return forward_error(unsaid);
-  Result<std::string> directory = absolute_directory(options.directory);
+  Result<std::string> directory = absolute_directory(options.launch.directory);
   if (!directory) return forward_error(directory);
-  const auto unknown = options.lenient ? UnknownSbatchOption::kNote : UnknownSbatchOption::kError;
-  Result<SbatchJob> job = read_sbatch_script(script, {.file = options.file,
+  const auto unknown =
+      options.file.lenient ? UnknownSbatchOption::kNote : UnknownSbatchOption::kError;
+  Result<SbatchJob> job = read_sbatch_script(script, {.file = options.file.name,
                                                       .directory = *std::move(directory),
-                                                      .arguments = options.arguments,
+                                                      .arguments = options.file.arguments,
                                                       .environment = process_environment(),
                                                       .unknown = unknown});
   if (!job) return forward_error(job);
   if (Status said = overrule(options, job->spec); !said) return forward_error(said);
   Result<std::string> text = checked_text(job->spec);
-  if (!text) return input_error({options.file, 0, 0}, text.error().message);
+  if (!text) return input_error({options.file.name, 0, 0}, text.error().message);
   return ScriptSpec{*std::move(text), std::move(job->notes)};
 }
 

@@ -13,33 +13,53 @@
 
 namespace orrery {
 
-/// The options, as typed.
-struct SubmitOptions {
-  std::string file;  ///< file of a spec; empty: the other options describe the job
-  std::string name;  ///< empty: that of the program
+/// The file that describes a job, and how it is read.
+struct SubmittedFile {
+  std::string name;                    ///< of a spec or a script; empty: options describe the job
+  std::vector<std::string> arguments;  ///< arguments of a script
+  bool lenient = false;                ///< whether unknown lines of a script are accepted
+  std::string calibration;             ///< to plan a training by; empty: as the job says
+};
+
+/// What each job asks for.
+struct SubmittedResources {
   std::uint32_t accelerators = 1;
   std::vector<std::string> types;  ///< empty: any
-  std::string tenant = "default";
+  std::optional<double> cpus;      ///< cores for each accelerator
+  std::string memory;              ///< memory for each accelerator; empty: not given
+};
+
+/// How its ranks are started.
+struct SubmittedLaunch {
+  std::string framework;
+  std::string per = "accelerator";
+  std::vector<std::string> environment;  ///< NAME=VALUE
+  std::string directory;                 ///< empty: the current one
+  std::string output;                    ///< files for its output, as in LaunchSpec
+  std::string error;
+};
+
+/// When it runs, and how often.
+struct SubmittedTerms {
   std::int32_t priority = 0;
   std::string time_limit;
   std::string by;     ///< its deadline
   std::string under;  ///< its budget
-  std::string framework;
-  std::vector<std::string> environment;  ///< NAME=VALUE
-  std::string per = "accelerator";
-  std::string directory;       ///< empty: the current one
-  std::optional<double> cpus;  ///< cores for each accelerator
-  std::string memory;          ///< memory for each accelerator; empty: not given
-  std::string output;          ///< files for its output, as in LaunchSpec
-  std::string error;
   std::optional<std::uint32_t> restarts;
   std::vector<std::string> after;
   bool hold = false;
+};
+
+/// The options, as typed.
+struct SubmitOptions {
+  std::string name;  ///< empty: that of the program
+  std::string tenant = "default";
+  SubmittedFile file;
+  SubmittedResources resources;
+  SubmittedLaunch launch;
+  SubmittedTerms terms;
   bool wait = false;
   bool dry_run = false;
-  std::string calibration;             ///< to plan a training by; empty: as the job says
-  bool lenient = false;                ///< whether unknown lines of a script are accepted
-  std::vector<std::string> arguments;  ///< arguments of a script
 };
 
 /// Takes `by` and `under` as a job's deadline and budget, where they are not empty. Errors name the

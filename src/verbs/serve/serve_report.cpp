@@ -252,4 +252,12 @@ std::string serving_answer_text(const ServingAnswer& answer, const ServeRequest&
   return text + best_by_text(answer, question) + assumptions_text(answer, request);
 }
 
+Result<VerbAnswer> report_serving(const CommandOptions& options, const ServeCall& call) {
+  const Result<ServeRequest> request = serve_request(options, call);
+  if (!request) return tl::unexpected(request.error());
+  const Result<ServingAnswer> answer = plan_serving(request->facts(), request->question);
+  if (!answer) return tl::unexpected(answer.error());
+  return VerbAnswer{serving_answer_text(*answer, *request), serving_answer_json(*answer, *request)};
+}
+
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/format/field_writer.hpp"
+#include "report/verb_answer.hpp"
 #include "verbs/serve/serve_request.hpp"
 
 namespace orrery {
@@ -15,5 +16,9 @@ namespace orrery {
 /// Returns a table, and an explanation of the best plan.
 [[nodiscard]] std::string serving_answer_text(const ServingAnswer& answer,
                                               const ServeRequest& request);
+
+/// The answer of `orrery plan --serve`. Errors: those of serve_request() and plan_serving().
+[[nodiscard]] Result<VerbAnswer> report_serving(const CommandOptions& options,
+                                                const ServeCall& call);
 
 }  // namespace orrery

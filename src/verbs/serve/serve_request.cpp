@@ -46,8 +46,8 @@ class RequestBuilder {
  private:
   Status load() {
     FactOverlay brought;
-    if (!plan_.fleet.empty()) {
-      Result<FleetFile> file = load_fleet_file(plan_.fleet);
+    if (!plan_.machines.fleet.empty()) {
+      Result<FleetFile> file = load_fleet_file(plan_.machines.fleet);
       if (!file) return forward_error(file);
       fleet_ = std::move(file->spec);
       brought = std::move(file->facts);
@@ -136,12 +136,12 @@ class RequestBuilder {
   }
 
   Status set_machines() {
-    if (plan_.accelerators.empty() == plan_.fleet.empty()) {
+    if (plan_.machines.accelerators.empty() == plan_.machines.fleet.empty()) {
       return input_error({}, "expected either --accelerators TYPE[:N] (or any) or --fleet FILE");
     }
-    if (!plan_.fleet.empty()) return add_fleet();
-    if (plan_.accelerators == "any") return add_priced();
-    for (const std::string& part : parts_of(plan_.accelerators)) {
+    if (!plan_.machines.fleet.empty()) return add_fleet();
+    if (plan_.machines.accelerators == "any") return add_priced();
+    for (const std::string& part : parts_of(plan_.machines.accelerators)) {
       if (Status added = add_type(part); !added) return added;
     }
     return {};
@@ -203,7 +203,8 @@ class RequestBuilder {
                                             .economics = std::move(pool.economics)});
     }
     if (!request_.question.machines.empty()) return {};
-    return infeasible(fmt::format("{}: the fleet has no accelerators to plan for", plan_.fleet));
+    return infeasible(
+        fmt::format("{}: the fleet has no accelerators to plan for", plan_.machines.fleet));
   }
 
   const CommandOptions& options_;

@@ -279,7 +279,8 @@ std::string groups_text(std::span<const PolicyRun> runs) {
 std::string fleet_text(const SimulateRequest& request, const SimulateOptions& asked) {
   const Topology& topology = request.cluster().topology();
   const std::string number = counted(topology.device_count(), "accelerator");
-  if (!asked.accelerators.empty()) return fmt::format("{} ({})", number, asked.accelerators);
+  if (!asked.machines.accelerators.empty())
+    return fmt::format("{} ({})", number, asked.machines.accelerators);
   return fmt::format("{} (fleet {})", number, topology.name());
 }
 
@@ -287,7 +288,7 @@ std::string fleet_text(const SimulateRequest& request, const SimulateOptions& as
 std::string measured_text(const SimulateOptions& asked, std::span<const PolicyRun> runs) {
   return fmt::format("{} of {}, submitted in {}, and the device use in that window",
                      counted(runs.front().summary.measured, "job"), runs.front().summary.jobs,
-                     asked.measure);
+                     asked.results.measure);
 }
 
 /// As the trace names it, or the model of the first role that a spec describes.
@@ -343,7 +344,7 @@ std::string command_text(const CommandOptions& options, const SimulateOptions& a
     if (value == usual[key]) continue;
     std::string option = " --" + key;
     std::replace(option.begin(), option.end(), '_', '-');
-    const bool flag = value == word_of(SimulateOptions::Flag::kYes);
+    const bool flag = key == "skip_bad" || key == "map";
     for (const Json& each : value.is_array() ? value : Json::array({value})) {
       command += option;
       if (!flag)
@@ -378,7 +379,7 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
   text += groups_text(runs);
   for (const PolicyRun& run : runs) {
     if (!run.story.empty()) {
-      text += fmt::format("\n{} under {}\n{}", asked.explain, run.report.name, run.story);
+      text += fmt::format("\n{} under {}\n{}", asked.results.explain, run.report.name, run.story);
     }
   }
   for (const PolicyRun& run : runs) text += deadlines_text(run);
@@ -397,8 +398,8 @@ std::string simulate_text(const SimulateRequest& request, const SimulateOptions&
                         fmt::join(unpriced, ", "));
   }
   for (const std::string& note : request.notes()) text += fmt::format("note: {}\n", note);
-  if (!asked.out.empty())
-    text += fmt::format("\nresults are in {0}: open {0}/report.html\n", asked.out);
+  if (!asked.results.out.empty())
+    text += fmt::format("\nresults are in {0}: open {0}/report.html\n", asked.results.out);
   return text;
 }
 
@@ -439,19 +440,20 @@ ReportData report_data(const SimulateRequest& request, const SimulateOptions& as
                        std::span<const PolicyRun> runs) {
   ReportData data;
   const Topology& topology = request.cluster().topology();
-  const bool listed = !asked.accelerators.empty();
-  const std::string fleet = listed ? asked.accelerators : topology.name();
+  const bool listed = !asked.machines.accelerators.empty();
+  const std::string fleet = listed ? asked.machines.accelerators : topology.name();
   data.title = "Simulation of " + fleet;
   data.fleet = fmt::format("{}: {} in {}", fleet, counted(topology.device_count(), "accelerator"),
                            counted(topology.node_count(), "node"));
-  data.trace =
-      fmt::format("{}: {}", asked.trace.empty() ? "generated like " + asked.generate : asked.trace,
-                  counted(request.trace().jobs.size(), "job"));
+  data.trace = fmt::format(
+      "{}: {}",
+      asked.trace.file.empty() ? "generated like " + asked.generated.style : asked.trace.file,
+      counted(request.trace().jobs.size(), "job"));
   data.from = request.begin();
   data.to = request.begin();
   data.time = request.dated() ? TimeAxis::kCalendar : TimeAxis::kElapsed;
-  data.seed = asked.seed;
-  data.failures = asked.failures == "none" ? "" : asked.failures;
+  data.seed = asked.world.seed;
+  data.failures = asked.world.failures == "none" ? "" : asked.world.failures;
   data.notes = request.notes();
   if (request.measure()) data.measured = measured_text(asked, runs);
   for (std::uint32_t t = 0; t < topology.type_count(); ++t) {

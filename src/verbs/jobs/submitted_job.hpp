@@ -1,0 +1,46 @@
+// verbs/jobs/submitted_job.hpp - a job on its way from options and files to a running cluster.
+//
+// Values and functions of one call of a verb.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/v1/orrery.pb.h"
+#include "verbs/cluster/live_answer.hpp"
+#include "verbs/schedule/submit_request.hpp"
+
+namespace orrery {
+
+/// The text of a spec, and what to say of it.
+struct SubmittedSpec {
+  std::string text;
+  std::string file;      ///< for errors
+  std::string messages;  ///< lines for standard error, for people; empty: nothing
+};
+
+/// Makes a spec of a file, a script, or the command behind "--" (`options.command`). Errors
+/// (kInput): nothing to submit; a file and a command; arguments behind a file that is no script;
+/// those of the file and of the options.
+[[nodiscard]] Result<SubmittedSpec> read_submitted_spec(const CommandOptions& options,
+                                                        const SubmitOptions& asked);
+
+/// Whether a spec says by when or for how much, which a cluster has to be asked about.
+[[nodiscard]] bool is_bounded(const SubmittedSpec& spec);
+
+/// Returns a message on whether deadline and budget can be kept, by the cluster where there is one;
+/// "": there is nothing to say. Errors: the controller refuses the job.
+[[nodiscard]] Result<std::string> note_on_bounds(const CommandOptions& options,
+                                                 const SubmittedSpec& spec);
+
+/// Submits the job. Errors: those of the controller, with lines of the spec's file.
+[[nodiscard]] Result<v1::SubmitJobResponse> submit_job(LiveSession& session,
+                                                       const SubmittedSpec& spec);
+
+/// Returns "job 7 (train) accepted", or the numbers of an array, and the controller's note.
+[[nodiscard]] LiveAnswer submitted_answer(const v1::SubmitJobResponse& job);
+/// Returns the number of the job, or those of an array.
+[[nodiscard]] std::vector<std::uint64_t> submitted_numbers(const v1::SubmitJobResponse& job);
+
+}  // namespace orrery

@@ -1,0 +1,77 @@
+#include "verbs/local/local_cluster.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace orrery {
+namespace {
+
+class LocalClusterFilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = ::testing::TempDir() + "local_cluster_" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    std::filesystem::remove_all(directory_);
+    ASSERT_TRUE(write_local_fleet(storage_, directory_, {.nodes = 2, .accelerators = 8}));
+  }
+  [[nodiscard]] std::string record() {
+    return storage_.read_file(directory_ + "/local.json", 1 << 20).value();
+  }
+  RealStorage storage_;
+  std::string directory_;
+};
+
+TEST_F(LocalClusterFilesTest, OneVerbAtATimeHasADirectory) {
+  const auto first = LocalCluster::open(directory_);
+  ASSERT_TRUE(first) << first.error().text();
+  EXPECT_EQ(first->nodes().size(), 2u);
+  EXPECT_FALSE(first->runs());
+  const auto second = LocalCluster::open(directory_);
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().text(),
+            "another `orrery up`, `down` or `fleet apply` is running for " + first->directory());
+}
+
+TEST_F(LocalClusterFilesTest, ADirectoryWithoutFleetIsNoCluster) {
+  EXPECT_FALSE(LocalCluster::open(directory_ + "/none"));
+  std::filesystem::remove(directory_ + "/fleet.yaml");
+  EXPECT_FALSE(LocalCluster::open(directory_));
+}
+
+TEST_F(LocalClusterFilesTest, WithoutProcessesNothingIsEndedAndABootIsOver) {
+  {
+    auto cluster = LocalCluster::open(directory_);
+    ASSERT_TRUE(cluster);
+    const auto ended = cluster->stop(LocalCluster::Keepers::kEnd);
+    ASSERT_TRUE(ended) << ended.error().text();
+    EXPECT_EQ(ended->controllers + ended->agents + ended->keepers, 0u);
+    EXPECT_EQ(ended->other_controller, 0);
+  }
+  EXPECT_NE(record().find("\"boot\": 2"), std::string::npos) << record();
+  auto again = LocalCluster::open(directory_);
+  ASSERT_TRUE(again->stop(LocalCluster::Keepers::kKeep));
+  EXPECT_NE(record().find("\"boot\": 2"), std::string::npos) << record();
+}
+
+TEST_F(LocalClusterFilesTest, ProcessesFromBeforeTheMachinesBootAreGone) {
+  ASSERT_TRUE(storage_.write_file(directory_ + "/local.json",
+                                  R"({"boot": 4, "machine_boot": "another", "processes":
+          [{"name": "orreryd", "process": {"pid": 1, "started": 1}}]})"));
+  auto cluster = LocalCluster::open(directory_);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_FALSE(cluster->runs());
+  ASSERT_TRUE(cluster->stop(LocalCluster::Keepers::kKeep));
+  EXPECT_NE(record().find("\"boot\": 5"), std::string::npos) << record();
+}
+
+TEST_F(LocalClusterFilesTest, ADamagedRecordIsNamedWithItsPlace) {
+  ASSERT_TRUE(storage_.write_file(directory_ + "/local.json", R"({"boot": "x"})"));
+  const auto cluster = LocalCluster::open(directory_);
+  ASSERT_FALSE(cluster);
+  EXPECT_NE(cluster.error().text().find("/local.json:"), std::string::npos)
+      << cluster.error().text();
+}
+
+}  // namespace
+}  // namespace orrery
