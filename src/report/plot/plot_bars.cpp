@@ -120,6 +120,12 @@ std::string bar_svg(const BarPlot& plot, const Rows& rows, std::size_t row,
   return svg;
 }
 
+/// Short enough for the space beside a bar.
+std::string percent_text(double percent) {
+  if (percent > 0 && percent < 0.01) return "< 0.01 %";
+  return fmt::format("{:.3g} %", percent);
+}
+
 }  // namespace
 
 std::string plot_html(const BarPlot& plot) {
@@ -156,8 +162,8 @@ std::string plot_html(const WaterfallPlot& plot) {
   SvgCanvas canvas;
   std::string bars = x_axis_svg(rows.axis, rows.area);
   const auto add = [&](std::size_t row, double from, double to, const std::string& colour) {
-    const std::string text = fmt::format("{} ({:.3g} %)", value_text(plot.value, to - from),
-                                         (to - from) / plot.amount * 100);
+    const std::string text = fmt::format("{} ({})", value_text(plot.value, to - from),
+                                         percent_text((to - from) / plot.amount * 100));
     draw_row_text(canvas, rows, row, labels[row]);
     draw_figure(canvas, rows, row, text);
     bars += piece_svg(rows, row,

@@ -111,6 +111,17 @@ TEST(Plot, AWaterfallEndsAtWhatItsLossesLeave) {
   EXPECT_NE(html.find("idle: 30 (30 %)"), html.npos);
 }
 
+TEST(Plot, ASmallLossOfAWaterfallIsWrittenInAFewDigits) {
+  const std::string html = plot_html(WaterfallPlot{.value = {"hours"},
+                                                   .whole = "all",
+                                                   .amount = 100,
+                                                   .losses = {{"idle", 0.000624}, {"none", 0}},
+                                                   .rest = "useful"});
+  expect_sound(html);
+  EXPECT_NE(html.find("(&lt; 0.01 %)"), html.npos);
+  EXPECT_NE(html.find("none: 0 (0 %)"), html.npos);
+}
+
 TEST(Plot, AHeatMapIsAveragedDownToItsLimits) {
   HeatMap map{.x = {"time"}, .span = {0, 100}, .value = "share", .columns = 1000};
   for (int row = 0; row < 300; ++row) {

@@ -23,13 +23,24 @@ constexpr std::string_view kStyle =
     "1em;color:#1c1c1c}table{border-collapse:collapse;width:100%}th,td{padding:.3em "
     ".7em;white-space:nowrap;text-align:right;border-bottom:1px solid "
     "#ddd}th:nth-child(-n+3),td:nth-child(-n+3){text-align:left}code{font-size:.9em}.bar{display:"
-    "flex;height:1.6em;margin:.2em 0 .9em}td code{white-space:normal;overflow-wrap:anywhere}.bar "
+    "flex;height:1.6em;margin:.2em 0 .9em}td code{white-space:normal}.bar "
     "span{display:block;min-width:0}.key{columns:3;list-style:none;padding:0}.key "
+    "li{break-inside:avoid}.key "
     "i{display:inline-block;width:1em;height:1em;margin-right:.5em;vertical-align:-.1em}";
 
 template <class Q>
 std::string or_unknown(const std::optional<Q>& figure) {
   return figure ? escaped_xml(print(*figure)) : "?";
+}
+
+/// A layout that may be broken into lines behind its commas.
+std::string layout_html(const ParallelPlan& plan) {
+  std::string html;
+  for (const char c : escaped_xml(print_layout(plan))) {
+    html += c;
+    if (c == ',') html += "<wbr/>";
+  }
+  return html;
 }
 
 std::string table(const PlanAnswer& answer, const PlanRequest& request) {
@@ -43,7 +54,7 @@ std::string table(const PlanAnswer& answer, const PlanRequest& request) {
         "<tr><td>{}</td><td>{}</td><td><code>{}</code></td><td>{}</td><td>{} to {}</td><td>{:.1f} "
         "%</td><td>{:.1f} GiB</td><td>{}</td><td>{}</td></tr>\n",
         ++rank, escaped_xml(request.question.machines[offer.machine].label),
-        escaped_xml(print_layout(offer.plan)), duration_text(offer.cost.seconds),
+        layout_html(offer.plan), duration_text(offer.cost.seconds),
         duration_text(offer.seconds_low), duration_text(offer.seconds_high), offer.mfu * 100,
         offer.cost.memory.total() / (1u << 30), or_unknown(offer.quote.step_cost),
         or_unknown(offer.quote.step_energy));
@@ -75,7 +86,12 @@ std::string bars(const PlanAnswer& answer) {
   }
   html += "<ul class=\"key\">\n";
   const Breakdown& best = answer.plans.front().cost.terms;
+  const auto takes_time = [&](std::size_t term) {
+    return std::ranges::any_of(
+        answer.plans, [&](const PlanOffer& offer) { return offer.cost.terms.seconds[term] > 0; });
+  };
   for (std::size_t i = 0; i < kTerms; ++i) {
+    if (!takes_time(i)) continue;
     html += fmt::format("<li><i style=\"background:{}\"></i><b>{}</b> {}: {}</li>\n", kColours[i],
                         kTermNames[i], duration_text(best.seconds[i]),
                         meaning_of(static_cast<Term>(i)));

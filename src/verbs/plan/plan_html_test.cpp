@@ -56,12 +56,24 @@ TEST(PlanHtml, ARowHasWhatTheTableOfTheTerminalHas) {
   PlanAnswer answer;
   answer.plans = {offer_with({{Term::kMatmul, 2}})};
   EXPECT_NE(answer_html(answer, request)
-                .find("<tr><td>1</td><td>lab:64</td><td><code>tp=1,pp=1,dp=64,micro_batch=1</code>"
+                .find("<tr><td>1</td><td>lab:64</td><td><code>tp=1,<wbr/>pp=1,<wbr/>dp=64,<wbr/"
+                      ">micro_batch=1</code>"
                       "</td><td>2 s</td><td>1 s to 4 s</td><td>40.0 %</td><td>12.0 "
                       "GiB</td><td>?</td><td>?</td></tr>"),
             std::string::npos);
   price(answer.plans[0]);
   EXPECT_NE(answer_html(answer, request).find("<td>$3.00</td><td>2 Wh</td>"), std::string::npos);
+}
+
+TEST(PlanHtml, TheKeyHasTheTermsOfAnyPlanAndNoOthers) {
+  const PlanRequest request = request_on({"lab:64"});
+  PlanAnswer answer;
+  answer.plans = {offer_with({{Term::kMatmul, 2}}),
+                  offer_with({{Term::kMatmul, 2}, {Term::kOffload, 1}})};
+  const std::string html = answer_html(answer, request);
+  EXPECT_NE(html.find("<b>matmul</b> 2 s"), std::string::npos);
+  EXPECT_NE(html.find("<b>offload</b> 0 us"), std::string::npos);
+  EXPECT_EQ(html.find("<b>attention</b>"), std::string::npos);
 }
 
 TEST(PlanHtml, ASecondPlanIsComparedWithTheFirst) {
