@@ -1,4 +1,4 @@
-// verbs/plan/plan_html.hpp - plans as one self-contained page: no script, no other file.
+// verbs/plan/plan_html.hpp - plans as one page that needs no other file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace orrery {
 
-/// Writes a table of the plans, and each step as a bar of its terms, all bars to one scale.
+/// Writes a table of the plans, each step as a bar of its longest terms, all terms as a table, and
+/// the assumptions. Precondition: there is a plan.
 [[nodiscard]] std::string answer_html(const PlanAnswer& answer, const PlanRequest& request);
 
 }  // namespace orrery
