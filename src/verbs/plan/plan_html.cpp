@@ -121,8 +121,8 @@ std::string answer_html(const PlanAnswer& answer, const PlanRequest& request) {
   }
   const std::vector<std::size_t> terms = terms_of(answer);
   body += "<h2>Parts of the step time</h2>\n";
-  body += figure_html({"Step time by term", "", term_plot(answer, terms)});
-  body += term_table(answer, terms);
+  body += figures_html({{"Step time by term", "", term_plot(answer, terms)}});
+  body += "<h3>All terms</h3>\n" + term_table(answer, terms);
   body += "<h2>Assumptions</h2>\n" + notes(answer, request);
   return page_html({"Plan of " + job_text(request.question), body});
 }
