@@ -7,7 +7,7 @@
 namespace orrery {
 
 /// What a verb shows, and whether it then succeeds: a check that finds damage shows what it found
-/// and fails. Whoever prints it shows the answer first.
+/// and fails. A printer shows the answer first.
 struct JudgedAnswer {
   VerbAnswer shown;
   Status verdict = {};

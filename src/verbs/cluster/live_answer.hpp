@@ -33,10 +33,10 @@ struct LiveAnswer {
 /// Makes an answer of a message and its text.
 template <class Message>
 [[nodiscard]] LiveAnswer live_answer(Message message, std::string text) {
-  return {.text = std::move(text),
-          .before = {},
-          .after = {},
-          .message = std::make_shared<const Message>(std::move(message))};
+  LiveAnswer answer;
+  answer.text = std::move(text);
+  answer.message = std::make_shared<const Message>(std::move(message));
+  return answer;
 }
 
 /// Where a verb that changes several things says what became of each, as soon as it is known.
