@@ -203,8 +203,10 @@ TEST_F(ControllerFleetTest, JobsThatWaitMayUseATypeThatIsAdded) {
 
 // The controller ends after the change is durable and before all jobs are resolved.
 TEST_F(ControllerFleetTest, JobsAreResolvedAfterAStartBetween) {
+  constexpr std::size_t kJobs = 3 * RequestRenewal::kTexts;
   std::vector<JobId> jobs;
-  for (std::size_t i = 0; i < 3 * RequestRenewal::kTexts; ++i) {
+  jobs.reserve(kJobs);
+  for (std::size_t i = 0; i < kJobs; ++i) {
     jobs.push_back(submit(job(fmt::format("j{}", i)))->front());
   }
   ASSERT_TRUE(apply(with_h200()));

@@ -126,6 +126,7 @@ TEST(FleetCheck, EveryNodeHasTheUsualKernelOrIsNamedOnce) {
     Rng rng(seed);
     std::vector<v1::Node> nodes;
     const std::size_t count = 1 + rng.below(12);
+    nodes.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       nodes.push_back(node(fmt::format("n{}", i), fmt::format("6.{}", rng.below(3))));
     }

@@ -26,7 +26,7 @@ class LiveClusterTest : public ::testing::Test {
 
   /// Answers each call of a method with what a function makes of its request.
   template <class Request, class Make>
-  void on(const std::string& method, Make make) {
+  void on(const std::string& method, const Make& make) {
     controller_.on(method, [this, method, make](const FakeController::Heard& call) {
       Request request;
       if (!request.ParseFromString(call.request)) return refuse(grpc::StatusCode::INTERNAL, "?");

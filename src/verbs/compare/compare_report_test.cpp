@@ -12,9 +12,9 @@ Contender contender(const std::string& name, Result<PlanAnswer> answer) {
   return {name, request_on({name}), std::move(answer)};
 }
 
-PlanAnswer answer_of(PlanOffer offer) {
+PlanAnswer answer_of(const PlanOffer& offer) {
   PlanAnswer answer;
-  answer.plans = {std::move(offer)};
+  answer.plans = {offer};
   return answer;
 }
 
@@ -23,7 +23,7 @@ TEST(CompareReport, EachContenderHasARowAndItsDifferenceFromTheFirst) {
   price(priced);
   lengthen(priced);
   std::vector<Contender> contenders;
-  contenders.push_back(contender("a:64", answer_of(std::move(priced))));
+  contenders.push_back(contender("a:64", answer_of(priced)));
   contenders.push_back(contender("b:64", answer_of(offer_with({{Term::kMatmul, 3}}))));
   contenders[0].answer->run = {.unit = SampleUnit::kTokens, .length = 4.2e9, .assumption = ""};
   EXPECT_EQ(contenders_answer(contenders).text,

@@ -11,7 +11,7 @@ namespace {
 class JobSelectionTest : public LiveClusterTest {
  protected:
   /// A cluster with jobs by the exact name that is asked for.
-  void has(std::map<std::string, std::vector<v1::Job>> jobs) {
+  void has(const std::map<std::string, std::vector<v1::Job>>& jobs) {
     on<v1::ListJobsRequest>("ListJobs", [jobs](const v1::ListJobsRequest& request) {
       v1::ListJobsResponse response;
       if (const auto found = jobs.find(request.name()); found != jobs.end()) {
@@ -22,6 +22,7 @@ class JobSelectionTest : public LiveClusterTest {
   }
   [[nodiscard]] static std::vector<std::uint64_t> ids(const SelectedJobs& selected) {
     std::vector<std::uint64_t> found;
+    found.reserve(selected.jobs.size());
     for (const SelectedJob& job : selected.jobs) found.push_back(job.id);
     return found;
   }
@@ -95,6 +96,7 @@ TEST_F(JobSelectionTest, NoJobIsSelectedTwiceAndTheFirstMentionGivesItsPlace) {
     std::vector<std::uint64_t> expected;
     std::set<std::uint64_t> seen;
     const std::uint64_t count = 1 + rng.below(12);
+    words.reserve(count);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t id = rng.below(6);
       words.push_back(std::to_string(id));

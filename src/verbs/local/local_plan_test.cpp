@@ -32,6 +32,7 @@ TEST(BestStepTest, TheBestIsNeverSlowerThanTheErrorOfTheModel) {
     std::vector<PlannedStep> steps;
     double seconds = 1;
     const std::uint64_t count = 1 + rng.below(8);
+    steps.reserve(count);
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto tp = static_cast<std::uint32_t>(1 + rng.below(2));
       steps.push_back(step_of(seconds, tp * static_cast<std::uint32_t>(1 + rng.below(4)), tp));

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "verbs/scratch_files_test.hpp"
 #include "verbs/schedule/schedule_request.hpp"
+#include "verbs/scratch_files_test.hpp"
 
 namespace orrery {
 

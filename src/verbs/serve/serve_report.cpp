@@ -30,6 +30,7 @@ ServingInterval throughput_of(const ServingQuestion& question, const ServingOffe
 
 std::vector<std::string> bounds_of(const ServingOffer& offer) {
   std::vector<std::string> words;
+  words.reserve(offer.bounds.size());
   for (const ServingBound bound : offer.bounds) words.emplace_back(word_of(bound));
   return words;
 }
@@ -151,6 +152,7 @@ std::string best_text(const ServingOffer& offer, const ServingQuestion& question
                        duration_text(value * interval.high));
   };
   std::vector<std::string> bounds;
+  bounds.reserve(offer.bounds.size());
   for (const ServingBound bound : offer.bounds) bounds.emplace_back(meaning_of(bound));
   const ServingInterval through = throughput_of(question, offer);
   const double tokens = p.output_tokens.value();

@@ -9,7 +9,7 @@ namespace {
 TEST(TokenLifetimeTest, ATimeIsWholeSecondsAndNeverIsZero) {
   EXPECT_EQ(token_lifetime("").value(), std::nullopt);
   EXPECT_EQ(token_lifetime("never").value(), std::optional<std::uint64_t>(0));
-  EXPECT_EQ(token_lifetime("90d").value(), std::optional<std::uint64_t>(90 * 86'400));
+  EXPECT_EQ(token_lifetime("90d").value(), std::optional<std::uint64_t>(7'776'000));
   EXPECT_EQ(token_lifetime("1.9 s").value(), std::optional<std::uint64_t>(1));
   for (const char* wrong : {"90", "0 s", "-1 d", "0.5s", "soon", "nan s", "\x1b"}) {
     EXPECT_FALSE(token_lifetime(wrong)) << wrong;

@@ -99,9 +99,11 @@ TEST(EventOrderTest, WhereverAStreamIsLostEachEventIsShownOnce) {
   constexpr std::uint64_t kSeed = 17;
   Rng rng(kSeed);
   for (int round = 0; round < 200; ++round) {
+    constexpr std::size_t kEvents = 20;
     std::vector<v1::EventRow> log;
+    log.reserve(kEvents);
     std::int64_t second = 0;
-    for (int i = 0; i < 20; ++i) {
+    for (std::size_t i = 0; i < kEvents; ++i) {
       second += static_cast<std::int64_t>(rng.below(2));
       log.push_back(event_at(second, "e" + std::to_string(i)));
     }
@@ -121,6 +123,7 @@ TEST(EventOrderTest, WhereverAStreamIsLostEachEventIsShownOnce) {
       for (; happened < more; ++happened) order.add_live(log[happened]);
     }
     std::vector<std::string> expected;
+    expected.reserve(log.size());
     for (const v1::EventRow& row : log) expected.push_back(row.type());
     ASSERT_EQ(shown.types, expected) << "seed " << kSeed << ", round " << round;
   }
