@@ -149,7 +149,6 @@ TEST(CompactStore, RefusesAnEmptyADamagedAndAMissingStore) {
 TEST(CompactStore, ADamagedStoreStaysAsItIs) {
   const WrittenStore store;
   store.damage();
-  const std::string before = store.files().read("store/store.db");
   EXPECT_FALSE(compact_store({}, store.path()));
   const JudgedAnswer after = verified(store.path());
   EXPECT_EQ(after.shown.json["batch"], 2) << "the damage is where it was";
