@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::uint32_t kRanksMax = 64;
 
-Status calibrate(const CommandOptions& options, const CalibrateCall& wanted) {
-  const Result<VerbAnswer> answer = report_calibration(options, wanted);
-  if (!answer) return tl::unexpected(answer.error());
-  print_answer(options, *answer);
-  return {};
-}
-
 }  // namespace
 
 void add_calibrate_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
@@ -43,7 +36,9 @@ void add_calibrate_node_commands(CLI::App& app, CommandOptions& options, Verb& c
       "  orrery calibrate-node --ranks 4 --out node.yaml\n"
       "  orrery predict examples/training/gpt-small.yaml --calibration node.yaml");
   verb.callback([&options, &chosen, wanted] {
-    chosen = [&options, wanted] { return calibrate(options, *wanted); };
+    chosen = [&options, wanted] {
+      return print_answer(options, report_calibration(options, *wanted));
+    };
   });
 }
 

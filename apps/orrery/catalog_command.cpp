@@ -19,12 +19,8 @@ template <class Question>
 Status report_catalog(const CommandOptions& options, const Question& question) {
   const Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return tl::unexpected(catalog.error());
-  const Result<ModelCatalog> models = load_models(options);
-  if (!models) return tl::unexpected(models.error());
-  const Result<VerbAnswer> answer = question(CatalogFacts{*catalog, *models});
-  if (!answer) return tl::unexpected(answer.error());
-  print_answer(options, *answer);
-  return {};
+  return print_answer(options,
+                      question(CatalogFacts{*catalog, [&] { return load_models(options); }}));
 }
 
 }  // namespace

@@ -7,16 +7,6 @@
 #include "verbs/compare/compare_report.hpp"
 
 namespace orrery {
-namespace {
-
-Status run_compare(const CommandOptions& options, const CompareCall& call) {
-  const Result<VerbAnswer> answer = report_comparison(options, call);
-  if (!answer) return tl::unexpected(answer.error());
-  print_answer(options, *answer);
-  return {};
-}
-
-}  // namespace
 
 void add_compare_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto call = std::make_shared<CompareCall>();
@@ -33,7 +23,7 @@ void add_compare_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       ->type_name("FILE")
       ->capture_default_str();
   verb->callback([&options, &chosen, call] {
-    chosen = [&options, call] { return run_compare(options, *call); };
+    chosen = [&options, call] { return print_answer(options, report_comparison(options, *call)); };
   });
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/text/terminal_text.hpp"
 #include "verbs/design/design_verb.hpp"
 
@@ -41,7 +41,7 @@ void add_design_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "do not simulate the fleet; its goodput remains a prediction");
   verb.add_option("--out", a.out, "directory for fleet.yaml, design.json, design.html");
   verb.callback([&options, &chosen, asked] {
-    chosen = [&options, asked] { return print_judged(options, design(options, *asked, say)); };
+    chosen = [&options, asked] { return print_answer(options, design(options, *asked, say)); };
   });
 }
 

@@ -8,20 +8,10 @@
 namespace orrery {
 namespace {
 
-Status print_report(const CommandOptions& options, const Result<JudgedAnswer>& report) {
-  if (!report) return tl::unexpected(report.error());
-  if (options.output == OutputFormat::kJson) {
-    print_json(report->shown.json);
-  } else {
-    print_shown(report->shown.text);
-  }
-  return report->verdict;
-}
-
 Status check_running_fleet(const CommandOptions& options) {
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
-  return print_report(options, report_live_fleet(options, **session));
+  return print_answer(options, report_live_fleet(options, **session));
 }
 
 }  // namespace
@@ -39,7 +29,7 @@ void add_doctor_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "orrery doctor --fleet -o json");
   doctor.callback([&options, &chosen, fleet] {
     chosen = [&options, fleet] {
-      return *fleet ? check_running_fleet(options) : print_report(options, report_machine(options));
+      return *fleet ? check_running_fleet(options) : print_answer(options, report_machine(options));
     };
   });
 }

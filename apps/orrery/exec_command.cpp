@@ -11,6 +11,7 @@
 #include "apps/orrery/remote_command.hpp"
 #include "apps/orrery/submit_options.hpp"
 #include "verbs/jobs/shell_job.hpp"
+#include "verbs/jobs/submitted_job.hpp"
 #include "verbs/schedule/submit_request.hpp"
 
 namespace orrery {
@@ -18,7 +19,7 @@ namespace {
 
 using Terminal = RemoteCommand::Terminal;
 
-struct ExecAsked {
+struct ExecOptions {
   std::string id;
   std::optional<std::uint32_t> gang;
   std::optional<std::uint32_t> rank;
@@ -32,7 +33,7 @@ Status check_output(const CommandOptions& options) {
   return input_error({}, "-o json: the command itself writes the output, expected no -o");
 }
 
-Status exec_in_rank(CommandOptions& options, const ExecAsked& asked) {
+Status exec_in_rank(CommandOptions& options, const ExecOptions& asked) {
   if (Status shown = check_output(options); !shown) return shown;
   const Result<std::uint64_t> id = job_id(asked.id);
   if (!id) return tl::unexpected(id.error());
@@ -55,7 +56,7 @@ Status exec_in_rank(CommandOptions& options, const ExecAsked& asked) {
 
 // --- shell --------------------------------------------------------------------------------------
 
-struct ShellAsked {
+struct ShellOptions {
   SubmitOptions job;
   bool keep = false;
 };
@@ -93,7 +94,7 @@ Result<int> run_shell(const CommandOptions& options, LiveSession& session, std::
   return run_remote(session, remote, run.signals);
 }
 
-Status shell(CommandOptions& options, const ShellAsked& asked) {
+Status shell(CommandOptions& options, const ShellOptions& asked) {
   if (Status shown = check_output(options); !shown) return shown;
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
@@ -101,7 +102,8 @@ Status shell(CommandOptions& options, const ShellAsked& asked) {
   Result<std::string> spec =
       shell_job_spec(asked.job, asked.keep ? ShellHold::kForGood : ShellHold::kWithShell);
   if (!spec) return forward_error(spec);
-  const Result<v1::SubmitJobResponse> job = submit_shell_job(**session, *std::move(spec));
+  const Result<v1::SubmitJobResponse> job =
+      submit_job(**session, {*std::move(spec), "command line", ""});
   if (!job) return tl::unexpected(job.error());
   print_message(shell_asked_text(*job, asked.job.resources.accelerators));
   const Result<int> status = run_shell(options, **session, job->id(), run);
@@ -116,7 +118,7 @@ Status shell(CommandOptions& options, const ShellAsked& asked) {
 }
 
 void add_exec_verb(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<ExecAsked>();
+  auto asked = std::make_shared<ExecOptions>();
   CLI::App& verb = *app.add_subcommand(
       "exec", "run a command (after --), or a shell, next to a rank of a running job");
   verb.add_option("id", asked->id, "number of the job")->type_name("JOB")->required();
@@ -142,7 +144,7 @@ void add_exec_verb(CLI::App& app, CommandOptions& options, Verb& chosen) {
 }
 
 void add_shell_verb(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<ShellAsked>();
+  auto asked = std::make_shared<ShellOptions>();
   CLI::App& verb = *app.add_subcommand(
       "shell", "allocate accelerators and open a shell, or run a command, on their node");
   add_allocation_options(verb, asked->job);

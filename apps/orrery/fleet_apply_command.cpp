@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-struct ApplyAsked {
+struct ApplyOptions {
   std::string file;
   bool dry_run = false;
   bool drain = false;
@@ -30,7 +30,7 @@ void print_change(const CommandOptions& options, const v1::FleetChange& change,
   print_text(text);
 }
 
-Status run_apply(const CommandOptions& options, LiveSession& session, const ApplyAsked& asked) {
+Status run_apply(const CommandOptions& options, LiveSession& session, const ApplyOptions& asked) {
   const Result<std::string> fleet = read_fleet_to_apply(asked.file, options.catalog_directory);
   if (!fleet) return tl::unexpected(fleet.error());
   // A call that is repeated finds the fleet changed, so that what it changes is asked for first.
@@ -62,7 +62,7 @@ Status run_apply(const CommandOptions& options, LiveSession& session, const Appl
 }  // namespace
 
 void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<ApplyAsked>();
+  auto asked = std::make_shared<ApplyOptions>();
   CLI::App& verb =
       *fleet.add_subcommand("apply", "add and retire nodes of a running cluster, under its jobs");
   verb.add_option("FILE", asked->file, "a fleet spec; - is standard input")->required();
@@ -84,7 +84,7 @@ void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Ver
       "\nIt is refused, with exit status 1, where a job holds a node that the file retires, and\n"
       "where a new catalog or calibration would give a running job another plan. In a directory\n"
       "of `orrery up` it starts and ends the agents, too.\n");
-  run_live<ApplyAsked>(verb, options, chosen, {asked, run_apply});
+  run_live<ApplyOptions>(verb, options, chosen, {asked, run_apply});
 }
 
 }  // namespace orrery

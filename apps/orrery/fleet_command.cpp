@@ -18,27 +18,10 @@ struct FleetRequest {
   int nodes = 0;
 };
 
-/// Prints a spec that another program may read: its text as it is.
-Status print_spec(const CommandOptions& options, const Result<VerbAnswer>& spec) {
-  if (!spec) return tl::unexpected(spec.error());
-  if (options.output == OutputFormat::kJson) {
-    print_json(spec->json);
-  } else {
-    print_bytes(spec->text);
-  }
-  return {};
-}
-
-Status print(const CommandOptions& options, const Result<VerbAnswer>& answer) {
-  if (!answer) return tl::unexpected(answer.error());
-  print_answer(options, *answer);
-  return {};
-}
-
 Status generate(const CommandOptions& options, const FleetRequest& request) {
   const std::optional<int> nodes =
       request.nodes == 0 ? std::nullopt : std::optional<int>(request.nodes);
-  return print_spec(options, generated_fleet(options, request.system, nodes));
+  return print_answer(options, generated_fleet(options, request.system, nodes));
 }
 
 /// What the verbs of one command line share.
@@ -57,7 +40,7 @@ void add_import_commands(CLI::App& fleet, const CommandOptions& options, const F
   slurm_verb->add_option("DIR", request->directory, "directory of slurm.conf")->required();
   slurm_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] {
-      return print_spec(options, imported_fleet(options, import_slurm, request->directory));
+      return print_answer(options, imported_fleet(options, import_slurm, request->directory));
     };
   });
 
@@ -68,7 +51,7 @@ void add_import_commands(CLI::App& fleet, const CommandOptions& options, const F
       ->required();
   kubernetes_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] {
-      return print_spec(options, imported_fleet(options, import_kubernetes, request->shown.file));
+      return print_answer(options, imported_fleet(options, import_kubernetes, request->shown.file));
     };
   });
 }
@@ -105,7 +88,7 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       ->required();
   validate_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] {
-      return print(options, validated_fleet(options, request->shown.file));
+      return print_answer(options, validated_fleet(options, request->shown.file));
     };
   });
 
@@ -117,7 +100,9 @@ void add_fleet_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
                    "also write a drawing of the fleet to this SVG file")
       ->type_name("FILE");
   show_verb->callback([&options, &chosen, request] {
-    chosen = [&options, request] { return print(options, shown_fleet(options, request->shown)); };
+    chosen = [&options, request] {
+      return print_answer(options, shown_fleet(options, request->shown));
+    };
   });
   add_fleet_apply_command(*fleet, options, chosen);
 }

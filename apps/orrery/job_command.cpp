@@ -9,18 +9,18 @@
 namespace orrery {
 namespace {
 
-struct JobsAsked {
+struct JobsOptions {
   JobFilter filter;
   std::vector<std::string> ids;
 };
 
-Status ask_jobs(const CommandOptions& options, const JobsAsked& asked) {
+Status ask_jobs(const CommandOptions& options, const JobsOptions& asked) {
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
   return print_live(options, answer_jobs(live_call(options, **session), asked.filter));
 }
 
-Status ask_job(const CommandOptions& options, const JobsAsked& asked) {
+Status ask_job(const CommandOptions& options, const JobsOptions& asked) {
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
   return print_live(options, answer_job(live_call(options, **session), asked.ids.front()));
@@ -33,7 +33,7 @@ Status ask_why(const CommandOptions& options, LiveSession& session,
 
 using JobsVerb = Status (*)(const CommandOptions&, LiveSession&, const std::vector<std::uint64_t>&);
 
-Status run_on_jobs(const CommandOptions& options, const JobsAsked& asked, JobsVerb verb) {
+Status run_on_jobs(const CommandOptions& options, const JobsOptions& asked, JobsVerb verb) {
   Result<std::vector<std::uint64_t>> ids = job_ids(asked.ids);
   if (!ids) return forward_error(ids);
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
@@ -44,7 +44,7 @@ Status run_on_jobs(const CommandOptions& options, const JobsAsked& asked, JobsVe
 }  // namespace
 
 void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<JobsAsked>();
+  auto asked = std::make_shared<JobsOptions>();
   CLI::App& jobs = *app.add_subcommand("jobs", "list the jobs of a running cluster");
   jobs.add_flag("--all,-a", asked->filter.all, "include jobs that have ended");
   jobs.add_option("--tenant", asked->filter.tenant, "jobs of this tenant only")->type_name("PATH");

@@ -18,32 +18,35 @@ using LiveVerb = Status (*)(const CommandOptions&, LiveSession&, const Asked&);
 template <class Asked>
 using LiveQuestion = Result<LiveAnswer> (*)(const LiveCall&, const Asked&);
 
-/// Makes `verb` run where `added` is the innermost verb of the command line.
-template <class Asked>
-void run_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
-              std::pair<std::shared_ptr<Asked>, LiveVerb<Asked>> what) {
+/// Makes `act(session)` the action where `added` is the innermost verb of the command line.
+template <class Act>
+void on_cluster(CLI::App& added, const CommandOptions& options, Verb& chosen, Act act) {
   // Where a verb and its nested verb are both given, the inner one's callback runs first.
-  added.callback([&options, &chosen, what = std::move(what)] {
+  added.callback([&options, &chosen, act = std::move(act)] {
     if (chosen) return;
-    chosen = [&options, what]() -> Status {
+    chosen = [&options, act]() -> Status {
       Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
       if (!session) return forward_error(session);
-      return what.second(options, **session, *what.first);
+      return act(**session);
     };
   });
 }
 
-/// As run_live(), for a question whose answer is printed.
+/// Runs a verb on the cluster.
+template <class Asked>
+void run_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
+              std::pair<std::shared_ptr<Asked>, LiveVerb<Asked>> what) {
+  on_cluster(added, options, chosen, [&options, what = std::move(what)](LiveSession& session) {
+    return what.second(options, session, *what.first);
+  });
+}
+
+/// Asks a question of the cluster and prints the answer.
 template <class Asked>
 void ask_live(CLI::App& added, const CommandOptions& options, Verb& chosen,
               std::pair<std::shared_ptr<Asked>, LiveQuestion<Asked>> what) {
-  added.callback([&options, &chosen, what = std::move(what)] {
-    if (chosen) return;
-    chosen = [&options, what]() -> Status {
-      Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
-      if (!session) return forward_error(session);
-      return print_live(options, what.second(live_call(options, **session), *what.first));
-    };
+  on_cluster(added, options, chosen, [&options, what = std::move(what)](LiveSession& session) {
+    return print_live(options, what.second(live_call(options, session), *what.first));
   });
 }
 

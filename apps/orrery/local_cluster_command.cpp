@@ -14,7 +14,7 @@
 namespace orrery {
 namespace {
 
-struct LocalAsked {
+struct LocalOptions {
   LocalFleetOptions fleet;
   LocalCluster::ControllerStart controller;
   bool keep_jobs = false;
@@ -33,7 +33,7 @@ void print_running(const CommandOptions& options, const RunningCluster& cluster)
   print_text(text.rest);
 }
 
-Status up(const CommandOptions& options, const LocalAsked& asked) {
+Status up(const CommandOptions& options, const LocalOptions& asked) {
   const std::string directory = directory_to_make(options);
   RealStorage storage;
   if (Status fleet = write_local_fleet(storage, directory, asked.fleet); !fleet) return fleet;
@@ -48,7 +48,7 @@ Status up(const CommandOptions& options, const LocalAsked& asked) {
   return {};
 }
 
-Status down(const CommandOptions& options, const LocalAsked& asked) {
+Status down(const CommandOptions& options, const LocalOptions& asked) {
   const std::string directory = cluster_directory(options);
   std::error_code failed;
   if (!std::filesystem::exists(directory + "/fleet.yaml", failed)) {
@@ -66,7 +66,7 @@ Status down(const CommandOptions& options, const LocalAsked& asked) {
 }  // namespace
 
 void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<LocalAsked>();
+  auto asked = std::make_shared<LocalOptions>();
   CLI::App& up_verb = *app.add_subcommand("up",
                                           "start a local cluster with emulated accelerators, or "
                                           "restart those of its processes that died");

@@ -25,7 +25,7 @@ class NotedSignals {
   NotedSignals& operator=(const NotedSignals&) = delete;
   ~NotedSignals();
 
-  /// Readable when a signal has come since the last next().
+  /// Readable when a signal has come since the last resized() or ending().
   [[nodiscard]] int descriptor() const { return reading_.get(); }
   /// Returns the signal that asks the program to end; 0: none has come.
   [[nodiscard]] int ending() const;

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-struct LogAsked {
+struct LogOptions {
   LogSelection selection;
   LogBytes bytes = LogBytes::kRaw;
 };
@@ -71,12 +71,12 @@ Status attach(const CommandOptions& options, const LogSelection& selection) {
   return print_log(options, attached(selection), LogBytes::kRaw);
 }
 
-struct EventsAsked {
+struct EventsOptions {
   EventChoice selection;
   bool follow = false;
 };
 
-Status print_events(const CommandOptions& options, const EventsAsked& asked) {
+Status print_events(const CommandOptions& options, const EventsOptions& asked) {
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
   Result<std::unique_ptr<LiveSession>> beside = LiveSession::open(options);
@@ -84,7 +84,11 @@ Status print_events(const CommandOptions& options, const EventsAsked& asked) {
   const bool json = options.output == OutputFormat::kJson;
   using Stream = EventOrder::Stream;
   EventOrder order(asked.follow ? Stream::kFollows : Stream::kNone, [&](const v1::EventRow& row) {
-    print_text(json ? event_json(row).dump() + "\n" : event_text(row));
+    if (json) {
+      print_bytes(event_json_line(row));
+    } else {
+      print_text(event_text(row));
+    }
     (void)std::fflush(stdout);
   });
   EventLogReader history(**beside, asked.selection, order);
@@ -93,7 +97,7 @@ Status print_events(const CommandOptions& options, const EventsAsked& asked) {
 }
 
 void add_attach_command(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<LogAsked>();
+  auto asked = std::make_shared<LogOptions>();
   CLI::App& verb =
       *app.add_subcommand("attach", "follow the output of a running job without affecting the job");
   verb.add_option("id", asked->selection.job, "number of the job")->type_name("JOB")->required();
@@ -113,7 +117,7 @@ void add_attach_command(CLI::App& app, CommandOptions& options, Verb& chosen) {
 }
 
 void add_events_command(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto which = std::make_shared<EventsAsked>();
+  auto which = std::make_shared<EventsOptions>();
   CLI::App& events = *app.add_subcommand("events", "list changes in the cluster with their times");
   events.add_flag("-f,--follow", which->follow, "also print new events until interrupted");
   events.add_option("--job", which->selection.job, "only events of this job")->type_name("JOB");
@@ -142,7 +146,7 @@ void add_events_command(CLI::App& app, CommandOptions& options, Verb& chosen) {
 }  // namespace
 
 void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<LogAsked>();
+  auto asked = std::make_shared<LogOptions>();
   CLI::App& logs = *app.add_subcommand("logs", "print the output of the ranks of a job");
   logs.add_option("id", asked->selection.job, "number of the job")->type_name("JOB")->required();
   logs.add_flag("-f,--follow", asked->selection.follow,

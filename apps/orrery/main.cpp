@@ -4,15 +4,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <string_view>
 
 #include "api/grpc/grpc_library.hpp"
 #include "apps/option_hooks.hpp"
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
 #include "apps/orrery/verb_hint.hpp"
-#include "base/format/document.hpp"
 
 namespace orrery {
 

@@ -15,14 +15,14 @@
 namespace orrery {
 namespace {
 
-struct NodeAsked {
+struct NodeOptions {
   std::string name;
   std::vector<std::string> names;  ///< names of nodes, for verbs that take several
   DrainOptions drain;
   bool yes = false;
 };
 
-Status print_nodes(const CommandOptions& options, LiveSession& session, const NodeAsked&) {
+Status print_nodes(const CommandOptions& options, LiveSession& session, const NodeOptions&) {
   const Status printed = print_live(options, answer_nodes(live_call(options, session)));
   if (!printed) return printed;
   const Result<std::string> note = unknown_nodes_note(session);
@@ -31,11 +31,11 @@ Status print_nodes(const CommandOptions& options, LiveSession& session, const No
   return {};
 }
 
-Result<LiveAnswer> ask_node(const LiveCall& call, const NodeAsked& asked) {
+Result<LiveAnswer> ask_node(const LiveCall& call, const NodeOptions& asked) {
   return answer_node(call, asked.name);
 }
 
-Status change_each(const CommandOptions& options, const NodeAsked& asked,
+Status change_each(const CommandOptions& options, const NodeOptions& asked,
                    const NodeChange& change) {
   const Result<NodeChanges> changes = change_nodes(asked.names, change, live_progress(options));
   if (!changes) return tl::unexpected(changes.error());
@@ -43,13 +43,13 @@ Status change_each(const CommandOptions& options, const NodeAsked& asked,
   return changes->status();
 }
 
-Status drain_nodes(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
+Status drain_nodes(const CommandOptions& options, LiveSession& session, const NodeOptions& asked) {
   const Result<v1::DrainNodeRequest> request = drain_request(asked.drain);
   if (!request) return tl::unexpected(request.error());
   return change_each(options, asked, drain_by(session, *request));
 }
 
-Status resume_nodes(const CommandOptions& options, LiveSession& session, const NodeAsked& asked) {
+Status resume_nodes(const CommandOptions& options, LiveSession& session, const NodeOptions& asked) {
   return change_each(options, asked, resume_by(session));
 }
 
@@ -62,28 +62,28 @@ Status confirm_at_terminal(const FenceWarning& warning) {
   return confirmed(answer);
 }
 
-Result<LiveAnswer> ask_to_fence(const LiveCall& call, const NodeAsked& asked) {
+Result<LiveAnswer> ask_to_fence(const LiveCall& call, const NodeOptions& asked) {
   if (asked.yes) return fence_node(call, asked.name, {});
   return fence_node(call, asked.name, confirm_at_terminal);
 }
 
-Result<LiveAnswer> ask_to_burn_in(const LiveCall& call, const NodeAsked& asked) {
+Result<LiveAnswer> ask_to_burn_in(const LiveCall& call, const NodeOptions& asked) {
   return burn_in_node(call, asked.name);
 }
 
-Result<LiveAnswer> ask_for_token(const LiveCall& call, const NodeAsked& asked) {
+Result<LiveAnswer> ask_for_token(const LiveCall& call, const NodeOptions& asked) {
   return make_join_token(call, asked.name);
 }
 
 }  // namespace
 
 void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<NodeAsked>();
-  const auto run = [&](CLI::App& added, LiveVerb<NodeAsked> verb) {
-    run_live<NodeAsked>(added, options, chosen, {asked, verb});
+  auto asked = std::make_shared<NodeOptions>();
+  const auto run = [&](CLI::App& added, LiveVerb<NodeOptions> verb) {
+    run_live<NodeOptions>(added, options, chosen, {asked, verb});
   };
-  const auto ask = [&](CLI::App& added, LiveQuestion<NodeAsked> question) {
-    ask_live<NodeAsked>(added, options, chosen, {asked, question});
+  const auto ask = [&](CLI::App& added, LiveQuestion<NodeOptions> question) {
+    ask_live<NodeOptions>(added, options, chosen, {asked, question});
   };
   const auto named = [&](CLI::App& parent, const char* name, const char* what) -> CLI::App& {
     CLI::App& added = *parent.add_subcommand(name, what);

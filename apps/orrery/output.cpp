@@ -30,9 +30,23 @@ void print_json(const Json& json) { print_bytes(terminal_json(json.dump(2)) + "\
 void print_answer(const CommandOptions& options, const VerbAnswer& answer) {
   if (options.output == OutputFormat::kJson) {
     print_json(answer.json);
-  } else {
+  } else if (answer.kind == TextKind::kLines) {
     print_text(answer.text);
+  } else {
+    print_bytes(answer.text);
   }
+}
+
+Status print_answer(const CommandOptions& options, const Result<VerbAnswer>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  print_answer(options, *answer);
+  return {};
+}
+
+Status print_answer(const CommandOptions& options, const Result<JudgedAnswer>& answer) {
+  if (!answer) return tl::unexpected(answer.error());
+  print_answer(options, answer->shown);
+  return answer->verdict;
 }
 
 LiveCall live_call(const CommandOptions& options, LiveSession& session) {

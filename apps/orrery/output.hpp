@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/text/terminal_text.hpp"
-#include "report/verb_answer.hpp"
 #include "verbs/cluster/live_answer.hpp"
 #include "verbs/command_options.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 
@@ -30,6 +30,11 @@ void print_progress(const std::string& text);
 void print_json(const Json& json);
 /// Prints the answer in the format of --output.
 void print_answer(const CommandOptions& options, const VerbAnswer& answer);
+/// Prints the answer, or passes its error on.
+[[nodiscard]] Status print_answer(const CommandOptions& options, const Result<VerbAnswer>& answer);
+/// Prints the answer and returns its verdict, or passes its error on.
+[[nodiscard]] Status print_answer(const CommandOptions& options,
+                                  const Result<JudgedAnswer>& answer);
 
 /// Returns the call of a verb: its controller, and the present state of terminal and clock.
 [[nodiscard]] LiveCall live_call(const CommandOptions& options, LiveSession& session);

@@ -16,7 +16,7 @@
 namespace orrery {
 namespace {
 
-struct Asked {
+struct PlanVerbOptions {
   PlanCall call;
   ServeChoice serve;
 };
@@ -55,22 +55,11 @@ Result<VerbAnswer> report(const CommandOptions& options, PlanCall call) {
 }
 
 Status run_plan(const CommandOptions& options, const PlanCall& call) {
-  const Result<VerbAnswer> answer = report(options, call);
-  if (!answer) return tl::unexpected(answer.error());
-  if (call.emit && options.output == OutputFormat::kText) {
-    print_bytes(answer->text);
-  } else {
-    print_answer(options, *answer);
-  }
-  return {};
+  return print_answer(options, report(options, call));
 }
 
-Status run_serve(const CommandOptions& options, const Asked& asked) {
-  const Result<VerbAnswer> answer =
-      report_serving(options, {asked.call.options, asked.serve.options});
-  if (!answer) return tl::unexpected(answer.error());
-  print_answer(options, *answer);
-  return {};
+Status run_serve(const CommandOptions& options, const PlanVerbOptions& asked) {
+  return print_answer(options, report_serving(options, {asked.call.options, asked.serve.options}));
 }
 
 }  // namespace
@@ -120,7 +109,7 @@ void add_plan_options(CLI::App& verb, PlanOptions& plan) {
 }
 
 void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<Asked>();
+  auto asked = std::make_shared<PlanVerbOptions>();
   CLI::App* verb = app.add_subcommand(
       "plan", "plan how to train (or --serve) a model on accelerators, with time, cost and energy");
   add_plan_options(*verb, asked->call.options);

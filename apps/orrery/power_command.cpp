@@ -8,25 +8,25 @@
 namespace orrery {
 namespace {
 
-struct PowerAsked {
+struct PowerVerbOptions {
   PowerCap cap;
   bool all = false;
 };
 
-Result<LiveAnswer> ask_power(const LiveCall& call, const PowerAsked& asked) {
+Result<LiveAnswer> ask_power(const LiveCall& call, const PowerVerbOptions& asked) {
   return answer_power(call, asked.all ? Racks::kAll : Racks::kCapped);
 }
 
-Result<LiveAnswer> ask_for_cap(const LiveCall& call, const PowerAsked& asked) {
+Result<LiveAnswer> ask_for_cap(const LiveCall& call, const PowerVerbOptions& asked) {
   return set_power_cap(call, asked.cap);
 }
 
 }  // namespace
 
 void add_power_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<PowerAsked>();
-  const auto ask = [&](CLI::App& added, LiveQuestion<PowerAsked> question) {
-    ask_live<PowerAsked>(added, options, chosen, {asked, question});
+  auto asked = std::make_shared<PowerVerbOptions>();
+  const auto ask = [&](CLI::App& added, LiveQuestion<PowerVerbOptions> question) {
+    ask_live<PowerVerbOptions>(added, options, chosen, {asked, question});
   };
   CLI::App& power =
       *app.add_subcommand("power", "list the power limits and the power planned under each");

@@ -6,16 +6,6 @@
 #include "verbs/training/prediction_report.hpp"
 
 namespace orrery {
-namespace {
-
-Status predict(const CommandOptions& options, const PredictCall& wanted) {
-  const Result<VerbAnswer> answer = report_prediction(options, wanted);
-  if (!answer) return tl::unexpected(answer.error());
-  print_answer(options, *answer);
-  return {};
-}
-
-}  // namespace
 
 void add_predict_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto wanted = std::make_shared<PredictCall>();
@@ -42,7 +32,9 @@ void add_predict_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       "Examples:\n"
       "  orrery predict examples/training/gpt-small.yaml --calibration node.yaml");
   verb.callback([&options, &chosen, wanted] {
-    chosen = [&options, wanted] { return predict(options, *wanted); };
+    chosen = [&options, wanted] {
+      return print_answer(options, report_prediction(options, *wanted));
+    };
   });
 }
 

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "verbs/record/replay.hpp"
 
 namespace orrery {
@@ -16,7 +16,7 @@ void add_replay_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       ->type_name("DIR")
       ->required();
   verb.callback([&options, &chosen, directory] {
-    chosen = [&options, directory] { return print_judged(options, replay(options, *directory)); };
+    chosen = [&options, directory] { return print_answer(options, replay(options, *directory)); };
   });
 }
 

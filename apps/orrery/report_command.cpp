@@ -6,16 +6,6 @@
 #include "verbs/training/training_report.hpp"
 
 namespace orrery {
-namespace {
-
-Status report(const CommandOptions& options, const TrainingReportCall& wanted) {
-  const Result<JudgedAnswer> report = report_training(options, wanted);
-  if (!report) return tl::unexpected(report.error());
-  print_answer(options, report->shown);
-  return report->verdict;
-}
-
-}  // namespace
 
 void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto wanted = std::make_shared<TrainingReportCall>();
@@ -39,7 +29,9 @@ void add_report_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery report build/training --out training.html\n"
       "  orrery report run --unbroken whole -o json");
   verb.callback([&options, &chosen, wanted] {
-    chosen = [&options, wanted] { return report(options, *wanted); };
+    chosen = [&options, wanted] {
+      return print_answer(options, report_training(options, *wanted));
+    };
   });
 }
 

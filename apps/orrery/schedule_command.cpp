@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "verbs/schedule/schedule_report.hpp"
 
 namespace orrery {
@@ -30,7 +30,7 @@ void add_schedule_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
       ->type_name("FILE..")
       ->required();
   verb->callback([&options, &chosen, asked] {
-    chosen = [&options, asked] { return print_judged(options, schedule(options, *asked)); };
+    chosen = [&options, asked] { return print_answer(options, schedule(options, *asked)); };
   });
 }
 

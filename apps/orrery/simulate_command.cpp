@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/terminal_text.hpp"
 #include "verbs/simulate/simulate_run.hpp"
@@ -169,7 +169,7 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
   add_world_options(verb, *asked);
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] {
-      return print_judged(options, simulate(options, *asked, watch_play));
+      return print_answer(options, simulate(options, *asked, watch_play));
     };
   });
 }

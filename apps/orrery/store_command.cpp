@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
 #include "base/text/terminal_text.hpp"
 #include "verbs/store/store_report.hpp"
@@ -53,7 +53,7 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
                  "read every record and snapshot, and print the position of the first damage",
                  asked)
       .callback([&options, &chosen, asked] {
-        chosen = [&options, asked] { return print_judged(options, verify_store(asked->path)); };
+        chosen = [&options, asked] { return print_answer(options, verify_store(asked->path)); };
       });
   add_store_verb(store, "export", "print each event as one line of JSON", asked)
       .callback([&chosen, asked] { chosen = [asked] { return export_events(*asked); }; });
@@ -62,7 +62,7 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   backup.add_option("to", asked->to, "backup file to create")->type_name("FILE")->required();
   backup.callback([&options, &chosen, asked] {
     chosen = [&options, asked] {
-      return print_judged(options, back_up_store(asked->path, asked->to));
+      return print_answer(options, back_up_store(asked->path, asked->to));
     };
   });
   CLI::App& compact_verb = *store.add_subcommand(
@@ -72,7 +72,7 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       ->required();
   compact_verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] {
-      return print_judged(options, compact_store(options, asked->path));
+      return print_answer(options, compact_store(options, asked->path));
     };
   });
   add_store_rescue_verbs(store, options, chosen);

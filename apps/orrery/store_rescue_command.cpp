@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "verbs/store/store_rescue_report.hpp"
 
 namespace orrery {
@@ -23,7 +23,7 @@ void add_store_rescue_verbs(CLI::App& store, CommandOptions& options, Verb& chos
       ->type_name("N");
   restore_verb.callback([&options, &chosen, restored] {
     chosen = [&options, restored] {
-      return print_judged(options, restore_backup(options, *restored));
+      return print_answer(options, restore_backup(options, *restored));
     };
   });
   auto salvaged = std::make_shared<SalvageRequest>();
@@ -38,7 +38,7 @@ void add_store_rescue_verbs(CLI::App& store, CommandOptions& options, Verb& chos
       ->required();
   salvage_verb.callback([&options, &chosen, salvaged] {
     chosen = [&options, salvaged] {
-      return print_judged(options, salvage_damaged(options, *salvaged));
+      return print_answer(options, salvage_damaged(options, *salvaged));
     };
   });
 }

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "twin/study/study_spec.hpp"
 #include "verbs/study/study_verb.hpp"
 
@@ -42,7 +42,7 @@ void add_study_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       ->type_name("N");
   verb.callback([&options, &chosen, call] {
     chosen = [&options, call] {
-      return print_judged(options, study(options, *call, show_progress));
+      return print_answer(options, study(options, *call, show_progress));
     };
   });
 }

@@ -8,9 +8,9 @@
 namespace orrery {
 namespace {
 
-struct NothingAsked {};
+struct NoOptions {};
 
-Result<LiveAnswer> ask_tenants(const LiveCall& call, const NothingAsked&) {
+Result<LiveAnswer> ask_tenants(const LiveCall& call, const NoOptions&) {
   return answer_tenants(call);
 }
 
@@ -19,7 +19,7 @@ Result<LiveAnswer> ask_tenants(const LiveCall& call, const NothingAsked&) {
 void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   CLI::App& tenants = *app.add_subcommand(
       "tenants", "list the tenants of a running cluster with their jobs and accelerators");
-  ask_live<NothingAsked>(tenants, options, chosen, {std::make_shared<NothingAsked>(), ask_tenants});
+  ask_live<NoOptions>(tenants, options, chosen, {std::make_shared<NoOptions>(), ask_tenants});
   auto asked = std::make_shared<UsageQuestion>();
   CLI::App& usage = *app.add_subcommand("usage", "show resource usage and its cost by tenant");
   usage.add_flag("--jobs", asked->jobs, "show the usage of each job");

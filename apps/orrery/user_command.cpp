@@ -12,13 +12,13 @@
 namespace orrery {
 namespace {
 
-struct UserAsked {
+struct UserVerbOptions {
   UserOptions user;
   std::string token_file;  ///< empty: standard output
 };
 
 /// The token alone goes to standard output; with --token-file, to the file alone.
-Status show_token(const CommandOptions& options, const UserAsked& asked,
+Status show_token(const CommandOptions& options, const UserVerbOptions& asked,
                   const Result<NewToken>& made) {
   if (!made) return tl::unexpected(made.error());
   const std::string& name = asked.user.name;
@@ -34,24 +34,28 @@ Status show_token(const CommandOptions& options, const UserAsked& asked,
   return {};
 }
 
-Status show_added(const CommandOptions& options, LiveSession& session, const UserAsked& asked) {
+Status show_added(const CommandOptions& options, LiveSession& session,
+                  const UserVerbOptions& asked) {
   return show_token(options, asked, add_user(live_call(options, session), asked.user));
 }
 
-Status show_rotated(const CommandOptions& options, LiveSession& session, const UserAsked& asked) {
+Status show_rotated(const CommandOptions& options, LiveSession& session,
+                    const UserVerbOptions& asked) {
   return show_token(options, asked, rotate_user(live_call(options, session), asked.user));
 }
 
-Result<LiveAnswer> ask_to_remove(const LiveCall& call, const UserAsked& asked) {
+Result<LiveAnswer> ask_to_remove(const LiveCall& call, const UserVerbOptions& asked) {
   return remove_user(call, asked.user.name);
 }
 
-Result<LiveAnswer> ask_users(const LiveCall& call, const UserAsked&) { return answer_users(call); }
+Result<LiveAnswer> ask_users(const LiveCall& call, const UserVerbOptions&) {
+  return answer_users(call);
+}
 
 }  // namespace
 
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
-  auto asked = std::make_shared<UserAsked>();
+  auto asked = std::make_shared<UserVerbOptions>();
   CLI::App& user =
       *app.add_subcommand("user", "manage the users of a running cluster and their roles");
   user.footer(
@@ -60,11 +64,11 @@ void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery user rotate ada --overlap 1h --token-file ada.token\n"
       "  orrery user list\n");
   user.require_subcommand(1);
-  const auto change = [&](CLI::App& added, LiveVerb<UserAsked> verb) {
-    run_live<UserAsked>(added, options, chosen, {asked, verb});
+  const auto change = [&](CLI::App& added, LiveVerb<UserVerbOptions> verb) {
+    run_live<UserVerbOptions>(added, options, chosen, {asked, verb});
   };
-  const auto ask = [&](CLI::App& added, LiveQuestion<UserAsked> question) {
-    ask_live<UserAsked>(added, options, chosen, {asked, question});
+  const auto ask = [&](CLI::App& added, LiveQuestion<UserVerbOptions> question) {
+    ask_live<UserVerbOptions>(added, options, chosen, {asked, question});
   };
   const auto named = [&](CLI::App& added) {
     added.add_option("name", asked->user.name, "name of the user")->type_name("NAME")->required();

@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "apps/orrery/command.hpp"
-#include "apps/orrery/judged_output.hpp"
+#include "apps/orrery/output.hpp"
 #include "verbs/fork/what_if.hpp"
 
 namespace orrery {
@@ -54,7 +54,7 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       "  orrery what-if --add rack-9-node-0,rack-9-node-1\n"
       "  orrery what-if --tenants new-quotas.yaml --cap \"site/power-cap=400 kW\"");
   verb.callback([&options, &chosen, asked] {
-    chosen = [&options, asked] { return print_judged(options, what_if(options, *asked)); };
+    chosen = [&options, asked] { return print_answer(options, what_if(options, *asked)); };
   });
 }
 

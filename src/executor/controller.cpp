@@ -275,9 +275,11 @@ void Controller::act_when_due() {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
   // Some in each turn: other calls do not wait until thousands are resolved.
-  for (ResolveJob& renewed : setup_->renewal().take(state(), setup_->intake(), until)) {
-    handle(std::move(renewed));
+  std::vector<ResolveJob> renewed = setup_->renewal().take(state(), setup_->intake(), until);
+  if (!renewed.empty()) {
+    log_.info(wall(), "jobs resolved for the changed fleet", {{"jobs", renewed.size()}});
   }
+  for (ResolveJob& job : renewed) handle(std::move(job));
   snapshot_if_due();
   archive_if_due();
   schedule();

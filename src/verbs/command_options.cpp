@@ -21,7 +21,10 @@ Result<Facts> load_facts(const CommandOptions& options, const FactOverlay& fleet
   Result<std::vector<FactOverlay>> overlays = read_fact_overlays(options.catalog_directory);
   if (!overlays) return forward_error(overlays);
   if (!fleet.empty()) overlays->push_back(fleet);
-  return Facts::load(*std::move(overlays));
+  if (!overlays->empty()) return Facts::load(*std::move(overlays));
+  // A study or a comparison loads them many times.
+  static const Result<Facts> kBuiltIn = Facts::load({});
+  return kBuiltIn;
 }
 
 }  // namespace orrery

@@ -11,13 +11,15 @@
 
 namespace orrery {
 
-/// Is empty when it is made, and removed at the end. Owned by the test; named for it.
+/// Is empty when it is made, and removed at the end. Owned by the test, or in SetUpTestSuite() by
+/// the suite; named for it.
 class ScratchFiles {
  public:
   ScratchFiles() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = std::filesystem::path(testing::TempDir()) /
-                 ("orrery_" + std::string(test->test_suite_name()) + "_" + test->name());
+    const auto* tests = testing::UnitTest::GetInstance();
+    std::string name = std::string("orrery_") + tests->current_test_suite()->name();
+    if (const auto* test = tests->current_test_info()) name += std::string("_") + test->name();
+    directory_ = std::filesystem::path(testing::TempDir()) / name;
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);
   }

@@ -176,8 +176,8 @@ std::string node_calibration_yaml(const NodeCalibration& calibration) {
   return write_yaml(calibration);
 }
 
-std::string node_calibration_json(const NodeCalibration& calibration) {
-  return to_json(calibration).dump(2) + "\n";
+Json node_calibration_json(const NodeCalibration& calibration) {
+  return to_json(calibration);
 }
 
 }  // namespace orrery

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/format/document.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/quantity.hpp"
 #include "base/time.hpp"
 #include "workload/models/model.hpp"
@@ -97,6 +98,6 @@ struct NodeCalibration {
 /// What read_node_calibration() reads back.
 [[nodiscard]] std::string node_calibration_yaml(const NodeCalibration& calibration);
 /// Numbers in base units.
-[[nodiscard]] std::string node_calibration_json(const NodeCalibration& calibration);
+[[nodiscard]] Json node_calibration_json(const NodeCalibration& calibration);
 
 }  // namespace orrery

@@ -221,7 +221,6 @@ void Core::on(const ResolveJob& command) {
   if (same_fields(job.submission->request, command.request)) return;
   emit(JobResolved{command.job, command.request});
   options_since_ = state_.version();
-  scheduler_->forget();
   places_.erase(command.job);
   recall_place(job);
 }

@@ -158,8 +158,6 @@ class Core {
   // Claims of jobs against nodes (core_claims.cpp).
   void hear_claim(const NodeFault& seen);
   [[nodiscard]] ClaimVerdict judge(const NodeAccused& claim);
-  [[nodiscard]] bool used_up(const NodeAccused& claim) const;
-  [[nodiscard]] bool may_suspect(JobId id, NodeId node) const;
   void clear_suspicions(JobId id);
   [[nodiscard]] RanksEnded judged(const RanksEnded& seen);
 

@@ -30,6 +30,38 @@ bool same_attempt(const Claim& claim, const NodeAccused& other) {
   return claim.job == other.job && claim.attempt == other.attempt && claim.node == other.node;
 }
 
+/// Whether the job has already used up the effect of a claim.
+bool used_up(const State& state, const NodeAccused& claim, Instant now) {
+  const auto claims = state.claims();
+  return std::any_of(claims.begin(), claims.end(), [&](const Claim& each) {
+    const bool refuted = each.verdict == ClaimVerdict::kCleared;
+    if (each.job != claim.job || (same_attempt(each, claim) && !refuted)) return false;
+    const bool believed = refuted || each.verdict == ClaimVerdict::kExcused ||
+                          each.verdict == ClaimVerdict::kSuspected;
+    const bool forever =
+        claim.verdict == ClaimVerdict::kSuspected && each.verdict != ClaimVerdict::kExcused;
+    return believed && (forever || now - each.at <= state.setup().timing.claim_window);
+  });
+}
+
+/// Whether a claim of a job may take that node out of service.
+bool may_suspect(const State& state, const NodeAccused& claim, Instant now) {
+  const NodeHealth health = state.node(claim.node).health;
+  const bool in_service = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
+                          health == NodeHealth::kDraining || health == NodeHealth::kDrained;
+  if (!in_service) return false;
+  const ControlTiming& timing = state.setup().timing;
+  const TenantId tenant = top_level(state.tenants(), state.job(claim.job).tenant);
+  std::uint32_t cleared = 0;
+  for (const Claim& each : state.claims()) {
+    if (top_level(state.tenants(), each.tenant) != tenant) continue;
+    if (each.verdict == ClaimVerdict::kSuspected) return false;
+    const bool recent = now - each.at <= timing.claim_window;
+    cleared += each.verdict == ClaimVerdict::kCleared && recent ? 1 : 0;
+  }
+  return cleared < timing.claims_cleared;
+}
+
 }  // namespace
 
 void Core::hear_claim(const NodeFault& seen) {
@@ -60,8 +92,8 @@ ClaimVerdict Core::judge(const NodeAccused& claim) {
   }
   NodeAccused judged = claim;
   const bool suspects = claim.verdict == ClaimVerdict::kSuspected;
-  if (suspects && !may_suspect(claim.job, claim.node)) judged.verdict = ClaimVerdict::kExcused;
-  if (used_up(claim)) judged.verdict = ClaimVerdict::kRefused;
+  if (suspects && !may_suspect(state_, claim, now_)) judged.verdict = ClaimVerdict::kExcused;
+  if (used_up(state_, claim, now_)) judged.verdict = ClaimVerdict::kRefused;
   if (heard && judged.verdict <= before->verdict) return before->verdict;
   const bool told = std::any_of(claims.begin(), claims.end(),
                                 [&](const Claim& each) { return same_attempt(each, claim); });
@@ -73,38 +105,6 @@ ClaimVerdict Core::judge(const NodeAccused& claim) {
   }
   emit(judged);
   return judged.verdict;
-}
-
-/// Whether the job has already used up the effect of a claim.
-bool Core::used_up(const NodeAccused& claim) const {
-  const auto claims = state_.claims();
-  return std::any_of(claims.begin(), claims.end(), [&](const Claim& each) {
-    const bool refuted = each.verdict == ClaimVerdict::kCleared;
-    if (each.job != claim.job || (same_attempt(each, claim) && !refuted)) return false;
-    const bool believed = refuted || each.verdict == ClaimVerdict::kExcused ||
-                          each.verdict == ClaimVerdict::kSuspected;
-    const bool forever =
-        claim.verdict == ClaimVerdict::kSuspected && each.verdict != ClaimVerdict::kExcused;
-    return believed && (forever || now_ - each.at <= state_.setup().timing.claim_window);
-  });
-}
-
-/// Whether a claim of a job may take that node out of service.
-bool Core::may_suspect(JobId id, NodeId node) const {
-  const NodeHealth health = state_.node(node).health;
-  const bool in_service = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
-                          health == NodeHealth::kDraining || health == NodeHealth::kDrained;
-  if (!in_service) return false;
-  const ControlTiming& timing = state_.setup().timing;
-  const TenantId tenant = top_level(state_.tenants(), state_.job(id).tenant);
-  std::uint32_t cleared = 0;
-  for (const Claim& each : state_.claims()) {
-    if (top_level(state_.tenants(), each.tenant) != tenant) continue;
-    if (each.verdict == ClaimVerdict::kSuspected) return false;
-    const bool recent = now_ - each.at <= timing.claim_window;
-    cleared += each.verdict == ClaimVerdict::kCleared && recent ? 1 : 0;
-  }
-  return cleared < timing.claims_cleared;
 }
 
 /// Returns nodes to service that are out of service only because of a job's claim.

@@ -339,7 +339,7 @@ Broken StateCheck::devices() const {
       if (s_.owner_[d] != count.owner[d]) return fmt::format("device {} has another owner", d);
     }
     if (!same_host(node, count.nodes[n])) return fmt::format("node {}: its host is not", n);
-    if (node.health != State::shown_health(s_.nodes_[n])) {
+    if (node.health != shown_health(s_.nodes_[n])) {
       return fmt::format("node {} is {} and shown {}", n, word_of(s_.nodes_[n].health),
                          word_of(node.health));
     }

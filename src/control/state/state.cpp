@@ -208,18 +208,18 @@ void State::on(const JobReleased& event) {
   waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
 }
 
-void State::leave_queue(Job& job) {
+std::vector<WaitingJob>::iterator State::queued_at(const Job& job) {
   const WaitingJob key{job.id, nullptr, job.submitted, 0, 0};
   const auto found = std::lower_bound(waiting_.begin(), waiting_.end(), key, before);
   ORRERY_ASSERT(found != waiting_.end() && found->id == job.id, "a queued job is in the queue");
-  waiting_.erase(found);
+  return found;
 }
 
 void State::on(const JobStarted& event) {
   Job& job = at(event.job);
   ORRERY_ASSERT(job.phase == JobPhase::kQueued, "only a queued job starts");
   ORRERY_ASSERT(event.attempt > job.attempt, "attempts only grow");
-  leave_queue(job);
+  waiting_.erase(queued_at(job));
   drop_slots(job.id);
   set_phase(job, JobPhase::kStarting);
   job.attempt = event.attempt;
@@ -347,7 +347,7 @@ void State::on(const JobEnded& event) {
     job.usage += settle_in(ledger_, job.id, event.progress, now_);
     leave_running(job);
   } else if (job.phase == JobPhase::kQueued) {
-    leave_queue(job);
+    waiting_.erase(queued_at(job));
   } else {
     held_.erase(job.id);
   }

@@ -43,6 +43,9 @@ struct NodeRecord {
   std::string out_why;          ///< what last took it out of service, until it is ready again
 };
 
+/// Returns the health that the fleet shows: a spare takes no work until it replaces another node.
+[[nodiscard]] NodeHealth shown_health(const NodeRecord& record);
+
 /// A claim of a job against a node, kept as long as later claims are judged by it.
 struct Claim {
   JobId job;
@@ -214,7 +217,8 @@ class State : public DeviceHistory {
   Job& at(JobId id) { return jobs_[id]; }
   RunningJob& running_at(JobId id) { return running_.edit(at(id).at); }
   void set_phase(Job& job, JobPhase phase);
-  void leave_queue(Job& job);
+  /// Returns the place of a queued job among those that wait.
+  [[nodiscard]] std::vector<WaitingJob>::iterator queued_at(const Job& job);
   void leave_running(Job& job);
   /// Meters a job up to now: adds what it held since it was last metered, at the rates it had.
   void meter(Job& job);
@@ -242,10 +246,7 @@ class State : public DeviceHistory {
   [[nodiscard]] bool runs_on(JobId id, NodeId node) const;
   [[nodiscard]] DeviceUse free_use(NodeId node) const;
   void edit_node(NodeId id, const NodeRecord& record);
-  static void note_reasons(const NodeChanged& event, NodeRecord& record);
   void settle_claims(const NodeChanged& event);
-  /// The health that the fleet shows: a spare takes no work until it replaces another node.
-  [[nodiscard]] static NodeHealth shown_health(const NodeRecord& record);
   void note_end(Job& job);
   // The history of a job's attempts (state_attempts.cpp).
   void begin_attempt(Job& job) const;

@@ -46,7 +46,7 @@ void State::on(const JobHoldSet& event) {
   ORRERY_ASSERT(!ended(job.phase), "a job that has ended is not held");
   job.hold = event.hold;
   if (event.hold == JobHold::kNone || job.phase != JobPhase::kQueued) return;
-  leave_queue(job);
+  waiting_.erase(queued_at(job));
   drop_slots(job.id);
   set_phase(job, JobPhase::kHeld);
   held_.insert(job.id);
@@ -83,9 +83,7 @@ void State::on(const JobResolved& event) {
 void State::replace_submission(Job& job, std::shared_ptr<const Submission> changed) {
   job.submission = std::move(changed);
   if (job.phase == JobPhase::kQueued) {
-    const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                    [&](const WaitingJob& each) { return each.id == job.id; });
-    found->request = &job.submission->request;
+    queued_at(job)->request = &job.submission->request;
     drop_slots(job.id);
   }
   ++changes_.freed;  // it may now get what was refused before

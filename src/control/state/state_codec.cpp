@@ -51,7 +51,7 @@ void StateCodec::make_fleet(State& state, const Parts& parts) {
   for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) {
     const NodeId id(n);
     if (state.nodes_[n].spare) state.spares_.insert(state.spares_.end(), id);
-    state.fleet_.set_health(id, state.shown_health(state.nodes_[n]));
+    state.fleet_.set_health(id, shown_health(state.nodes_[n]));
   }
   const auto take_part = [&state](JobId job, const NodeDevices& at, const PlacedGang& gang) {
     take(state.fleet_, {.ranks = {at}, .share = gang.allocation.share}, gang.host);

@@ -27,6 +27,21 @@ void for_each_device(const Topology& topology, const NodeDevices& at, Visit&& vi
   }
 }
 
+// A drain by an operator replaces that of a window.
+void note_reasons(const NodeChanged& event, NodeRecord& record) {
+  if (event.health == NodeHealth::kReady) {
+    record.drain_why.clear();
+    record.out_why.clear();
+    return;
+  }
+  const bool taken_over = event.health == NodeHealth::kDraining && !event.window && !record.drain;
+  if (taken_over || !event.why.empty()) record.drain_why = event.why;
+  const bool out = event.health == NodeHealth::kLost || event.health == NodeHealth::kQuarantined ||
+                   event.health == NodeHealth::kRepairing;
+  const bool cause = event.health != record.health || event.blame.layer != FaultLayer::kNone;
+  if (out && cause && !event.blame.evidence.empty()) record.out_why = event.blame.evidence;
+}
+
 }  // namespace
 
 DeviceUse State::free_use(NodeId node) const {
@@ -236,24 +251,9 @@ std::vector<JobId> State::jobs_on(NodeId id) const {
   return jobs;
 }
 
-NodeHealth State::shown_health(const NodeRecord& record) {
+NodeHealth shown_health(const NodeRecord& record) {
   const bool spare = record.health == NodeHealth::kReady && record.spare;
   return spare ? NodeHealth::kDrained : record.health;
-}
-
-// A drain by an operator replaces that of a window.
-void State::note_reasons(const NodeChanged& event, NodeRecord& record) {
-  if (event.health == NodeHealth::kReady) {
-    record.drain_why.clear();
-    record.out_why.clear();
-    return;
-  }
-  const bool taken_over = event.health == NodeHealth::kDraining && !event.window && !record.drain;
-  if (taken_over || !event.why.empty()) record.drain_why = event.why;
-  const bool out = event.health == NodeHealth::kLost || event.health == NodeHealth::kQuarantined ||
-                   event.health == NodeHealth::kRepairing;
-  const bool cause = event.health != record.health || event.blame.layer != FaultLayer::kNone;
-  if (out && cause && !event.blame.evidence.empty()) record.out_why = event.blame.evidence;
 }
 
 void State::edit_node(NodeId id, const NodeRecord& record) {

@@ -229,8 +229,7 @@ Status JobIntake::add_dependencies(const JobSpec& spec, const State& state, std:
 
 ClassId JobIntake::class_of(const JobRequest& request) { return facts_->classes().of(request); }
 
-Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now,
-                                            std::string_view tenant) {
+Result<JobRequest> JobIntake::resolve(const JobSpec& spec, const State& state, Instant now) {
   const ResolveContext own = facts_->resolve_context(now);
   Result<JobRequest> request = resolve_job(spec, {.fleet = own.fleet,
                                                   .models = own.models,
@@ -240,6 +239,13 @@ Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& st
                                                   .now = now});
   if (!request) return forward_error(request);
   request->class_id = facts_->classes().of(*request);
+  return request;
+}
+
+Result<Submission> JobIntake::submission_of(const JobSpec& spec, const State& state, Instant now,
+                                            std::string_view tenant) {
+  Result<JobRequest> request = resolve(spec, state, now);
+  if (!request) return forward_error(request);
   Submission submission = orrery::submission_of(spec, *std::move(request));
   if (Status added = add_dependencies(spec, state, tenant, submission); !added) {
     return forward_error(added);
@@ -308,16 +314,9 @@ Result<std::vector<JobRequest>> JobIntake::resolve_again(const Job& like, const 
   const JobRequest& former = like.submission->request;
   spec->tenant = state.tenants().path(like.tenant);
   spec->deadline.reset();  // a passed one is no reason to keep the job from new accelerators
-  const ResolveContext own = facts_->resolve_context(now);
-  Result<JobRequest> request = resolve_job(*spec, {.fleet = own.fleet,
-                                                   .models = own.models,
-                                                   .tenants = state.tenants(),
-                                                   .works = own.works,
-                                                   .sizes = own.sizes,
-                                                   .now = now});
+  Result<JobRequest> request = resolve(*spec, state, now);
   if (!request) return forward_error(request);
   request->deadline = former.deadline;
-  request->class_id = facts_->classes().of(*request);
   return requests_of(*spec, *request, former.array, facts_->classes());
 }
 

@@ -72,6 +72,8 @@ class JobIntake {
   [[nodiscard]] ClassId class_of(const JobRequest& request);
 
  private:
+  /// Returns the request of a spec on the present fleet, with its class.
+  [[nodiscard]] Result<JobRequest> resolve(const JobSpec& spec, const State& state, Instant now);
   /// `tenant` is the submitter's: its jobs wait only for jobs that the submitter may see.
   [[nodiscard]] Result<Submission> submission_of(const JobSpec& spec, const State& state,
                                                  Instant now, std::string_view tenant);

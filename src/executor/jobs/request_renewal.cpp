@@ -15,12 +15,6 @@ bool waits(const State& state, JobId id) {
   return !ended(job.phase) && !holds_devices(job.phase) && !job.spec.empty();
 }
 
-/// Returns the request of `job` among those of its text.
-const JobRequest* own_of(const std::vector<JobRequest>& requests, const Job& job) {
-  const auto own = std::ranges::find(requests, job.name, &JobRequest::name);
-  return own == requests.end() ? nullptr : &*own;
-}
-
 }  // namespace
 
 void RequestRenewal::add_waiting(const State& state) {
@@ -34,8 +28,9 @@ std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& inta
   std::vector<ResolveJob> renewed;
   const Job* read = nullptr;  // the job whose text `requests` come from
   Result<std::vector<JobRequest>> requests;
+  std::size_t next = 0;  // the first of `requests` that may be that of the next job
   std::size_t texts = 0;
-  while (!jobs_.empty()) {
+  while (!jobs_.empty() && renewed.size() < kJobs) {
     const JobId id = jobs_.front();
     if (!waits(state, id)) {
       jobs_.pop_front();
@@ -50,12 +45,15 @@ std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& inta
       if (texts == kTexts) break;
       ++texts;
       requests = intake.resolve_again(job, state, now);
+      next = 0;
       read = &job;
     }
     jobs_.pop_front();
-    const JobRequest* own = requests ? own_of(*requests, job) : nullptr;
-    if (own == nullptr) continue;
-    JobRequest request = *own;
+    if (!requests) continue;
+    // Jobs of an array are in the order of their requests; some may have ended.
+    while (next < requests->size() && (*requests)[next].name != job.name) ++next;
+    if (next == requests->size()) continue;
+    JobRequest request = (*requests)[next];
     request.priority = former.priority;
     request.time_limit = former.time_limit;
     request.estimate = former.estimate;

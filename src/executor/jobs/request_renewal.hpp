@@ -22,10 +22,11 @@ class RequestRenewal {
   void add(JobId job) { jobs_.push_back(job); }
   [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
-  /// Takes the next jobs and returns their new requests, where these differ. Cost: at most kTexts
-  /// texts are read and resolved, some 0.1 ms each.
+  /// Takes the next jobs and returns their new requests, at most kJobs, where these differ. Cost:
+  /// at most kTexts texts are read and resolved, some 0.1 ms each.
   [[nodiscard]] std::vector<ResolveJob> take(const State& state, JobIntake& intake, Instant now);
-  static constexpr std::size_t kTexts = 32;
+  static constexpr std::size_t kTexts = 128;
+  static constexpr std::size_t kJobs = 1024;
 
  private:
   std::deque<JobId> jobs_;

@@ -1,9 +1,7 @@
 #include "executor/live/decision_log.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <algorithm>
 #include <span>
 
 #include "base/format/field_writer.hpp"
@@ -123,20 +121,6 @@ void DecisionLog::on(const JobChanged& event) {
                           {"priority", event.priority},
                           {"time_limit", text(event.time_limit)},
                           {"estimate", text(event.estimate)}});
-}
-
-void DecisionLog::on(const JobResolved& event) {
-  std::vector<std::string> types;
-  for (const RoleRequest& role : event.request.roles) {
-    for (const GangOption& option : role.options) {
-      const std::string& type = state_.setup().topology->accelerator(option.gang.type).id;
-      if (std::ranges::find(types, type) == types.end()) types.push_back(type);
-    }
-  }
-  info("job is resolved for the changed fleet",
-       {{"job", event.job.value()},
-        {"name", name(event.job)},
-        {"accelerators", fmt::format("{}", fmt::join(types, ","))}});
 }
 
 void DecisionLog::on(const NodeChanged& event) {

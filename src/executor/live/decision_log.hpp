@@ -36,7 +36,6 @@ class DecisionLog {
   void on(const JobEnded& event);
   void on(const JobHoldSet& event);
   void on(const JobChanged& event);
-  void on(const JobResolved& event);
   void on(const NodeChanged& event);
   void on(const NodeAccused& event);
   void on(const LemonFound& event);

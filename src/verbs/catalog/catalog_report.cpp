@@ -136,9 +136,12 @@ tl::unexpected<Error> unknown_kind(const Catalog& catalog, const std::string& ki
 
 Result<VerbAnswer> list_catalog(const CatalogFacts& facts, const std::string& kind_given) {
   const std::string kind = lower_case(kind_given);
-  if (kind.empty()) return list_overview(facts.catalog, facts.models);
   if (kind == "evidence") return list_evidence(facts.catalog);
-  if (kind == "models") return list_models(facts.models);
+  if (kind.empty() || kind == "models") {
+    const Result<ModelCatalog> models = facts.models();
+    if (!models) return tl::unexpected(models.error());
+    return kind.empty() ? list_overview(facts.catalog, *models) : list_models(*models);
+  }
   std::optional<VerbAnswer> found;
   facts.catalog.for_each_table([&](const auto& each) {
     // The plural, and the singular a person may type: "accelerator", "node".
@@ -282,16 +285,20 @@ std::optional<VerbAnswer> show_evidence(const Catalog& catalog, const std::strin
 Result<VerbAnswer> show_catalog(const CatalogFacts& facts, const CatalogName& wanted) {
   const std::string& name = wanted.name;
   if (wanted.kind.empty() && (name.find('/') != std::string::npos || name.ends_with(".json"))) {
-    return show_model_file(facts.models, name);
+    const Result<ModelCatalog> models = facts.models();
+    if (!models) return tl::unexpected(models.error());
+    return show_model_file(*models, name);
   }
   if (std::optional<VerbAnswer> row = show_in_tables(facts.catalog, wanted)) return *std::move(row);
   if (std::optional<VerbAnswer> row = show_evidence(facts.catalog, name)) return *std::move(row);
-  if (std::optional<VerbAnswer> row = show_model(facts.models, name)) return *std::move(row);
+  const Result<ModelCatalog> models = facts.models();
+  if (!models) return tl::unexpected(models.error());
+  if (std::optional<VerbAnswer> row = show_model(*models, name)) return *std::move(row);
   std::vector<std::string> names;
   facts.catalog.for_each_table([&]<class Row>(const CatalogTable<Row>& table) {
     for (const auto& entry : table.names) names.push_back(entry.first);
   });
-  for (const CatalogModel& each : facts.models.all()) names.push_back(each.model.name);
+  for (const CatalogModel& each : models->all()) names.push_back(each.model.name);
   const std::vector<std::string_view> views(names.begin(), names.end());
   return input_error(
       {}, fmt::format("\"{}\" is not in the catalog{}; `orrery catalog list` lists its kinds",

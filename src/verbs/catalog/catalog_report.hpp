@@ -1,21 +1,23 @@
 // verbs/catalog/catalog_report.hpp - facts of the catalog for people and programs.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "hardware/catalog.hpp"
-#include "report/verb_answer.hpp"
+#include "verbs/verb_answer.hpp"
 #include "workload/models/model_catalog.hpp"
 
 namespace orrery {
 
+/// Models are loaded only by questions that need them.
 struct CatalogFacts {
   const Catalog& catalog;
-  const ModelCatalog& models;
+  std::function<Result<ModelCatalog>()> models;
 };
 
-/// Lists the kinds of facts (`kind` empty), or the rows of one kind. Error: an unknown kind, with
-/// the kinds that there are.
+/// Lists the kinds of facts (`kind` empty), or the rows of one kind. Errors: an unknown kind, with
+/// the kinds that there are; those of the models.
 [[nodiscard]] Result<VerbAnswer> list_catalog(const CatalogFacts& facts, const std::string& kind);
 
 /// A name, and the kind of facts to look in ("": all).
@@ -25,7 +27,7 @@ struct CatalogName {
 };
 
 /// Shows one row by id or alias, an evidence, a model, or the model of a config.json. Errors: an
-/// unknown name, with a near one; those of the file.
+/// unknown name, with a near one; those of the file and of the models.
 [[nodiscard]] Result<VerbAnswer> show_catalog(const CatalogFacts& facts, const CatalogName& wanted);
 
 /// Shows which framework runs on which accelerator; `first` and `second` name one of each in either

@@ -16,7 +16,7 @@ namespace {
 
 CatalogFacts facts() {
   static const Result<ModelCatalog> kModels = ModelCatalog::load(builtin_models(), {});
-  return {builtin_facts(), *kModels};
+  return {builtin_facts(), [] { return kModels; }};
 }
 
 std::size_t lines_of(const std::string& text) {
@@ -33,6 +33,21 @@ TEST(CatalogReport, EveryKindOfTheOverviewHasItsRows) {
     ASSERT_TRUE(rows) << name;
     EXPECT_EQ(rows->json.size(), kind["rows"]) << name;
     EXPECT_EQ(lines_of(rows->text), kind["rows"].get<std::size_t>() + 1) << name;
+  }
+}
+
+TEST(CatalogReport, ModelsThatCannotBeReadDoNotHideOtherFacts) {
+  const CatalogFacts broken{builtin_facts(), []() -> Result<ModelCatalog> {
+                              return input_error({}, "models.yaml:3: no number");
+                            }};
+  EXPECT_TRUE(list_catalog(broken, "nodes"));
+  EXPECT_TRUE(show_catalog(broken, {.kind = "", .name = "h100"}));
+  EXPECT_NE(list_catalog(broken, "nodez").error().message.find("no kind"), std::string::npos);
+  for (const Result<VerbAnswer>& refused :
+       {list_catalog(broken, ""), list_catalog(broken, "models"),
+        show_catalog(broken, {.kind = "", .name = "llama-3.1-8b"})}) {
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().message, "models.yaml:3: no number");
   }
 }
 
@@ -108,7 +123,7 @@ TEST(CatalogReport, TwoNamesOfOneKindAreRefused) {
 }
 
 TEST(ModelReport, AModelHasItsCountsInBothForms) {
-  const std::optional<VerbAnswer> answer = show_model(facts().models, "llama-3.1-8b");
+  const std::optional<VerbAnswer> answer = show_model(*facts().models(), "llama-3.1-8b");
   ASSERT_TRUE(answer);
   // Embeddings and head of 128,256 x 4,096, 32 layers, and norms.
   EXPECT_EQ(answer->json["parameters"]["total"], 8'030'261'248);
@@ -118,7 +133,7 @@ TEST(ModelReport, AModelHasItsCountsInBothForms) {
   EXPECT_EQ(answer->json["kv_elements_per_token"], 2 * 8 * 128 * 32);
   EXPECT_NE(answer->text.find("\nparameters  8.03 B (8,030,261,248)\n"), std::string::npos);
   EXPECT_NE(answer->text.find("\nKV cache    65,536 elements per token\n"), std::string::npos);
-  EXPECT_FALSE(show_model(facts().models, "no such model"));
+  EXPECT_FALSE(show_model(*facts().models(), "no such model"));
 }
 
 TEST(ModelReport, AModelOfAFileIsShownWithoutProvenance) {

@@ -51,7 +51,8 @@ JudgedAnswer doctor_report(const std::vector<CheckFinding>& findings, Colour col
   JudgedAnswer report{.shown = {findings_text({.colour = colour, .now = {}}, findings),
                                 {{"problems", problems},
                                  {"warnings", count_of(findings, CheckVerdict::kWarning)},
-                                 {"findings", to_json(findings)}}},
+                                 {"findings", to_json(findings)}},
+                                TextKind::kShown},
                       .verdict = {}};
   if (problems > 0) {
     report.verdict =

@@ -2,12 +2,11 @@
 // or with the machines of a running cluster.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "node/machine/machine_check.hpp"
 #include "verbs/cluster/live_session.hpp"
-#include "verbs/judged_answer.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

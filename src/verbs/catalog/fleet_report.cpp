@@ -38,7 +38,7 @@ Result<BuiltFleet> build(const CommandOptions& options, const std::string& file)
 Result<VerbAnswer> valid_spec(const FleetSpec& spec, const Catalog& catalog) {
   const Result<Topology> topology = build_topology(spec, catalog);
   if (!topology) return tl::unexpected(topology.error());
-  return VerbAnswer{write_fleet_spec(spec), fleet_spec_json(spec)};
+  return VerbAnswer{write_fleet_spec(spec), fleet_spec_json(spec), TextKind::kBytes};
 }
 
 Status check_picture_path(const ShowFleet& call) {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "fleet/spec/spec.hpp"
-#include "report/verb_answer.hpp"
 #include "verbs/command_options.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -9,7 +9,7 @@
 
 namespace orrery {
 
-/// Prints equal siblings as one line ("su x 4"); below them the first stands for all.
+/// Shows equal siblings as one line ("su x 4"); below them the first stands for all.
 [[nodiscard]] std::string tree_text(const Topology& topology);
 
 [[nodiscard]] std::string summary_text(const FleetSummary& summary);

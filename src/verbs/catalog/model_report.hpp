@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "report/verb_answer.hpp"
+#include "verbs/verb_answer.hpp"
 #include "workload/models/model_catalog.hpp"
 
 namespace orrery {

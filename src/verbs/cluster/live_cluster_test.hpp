@@ -7,16 +7,14 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "api/fake_controller_test.hpp"
 #include "api/views.hpp"
-#include "base/system/real_storage.hpp"
 #include "orrery/v1/orrery.pb.h"
 #include "verbs/cluster/live_answer.hpp"
+#include "verbs/scratch_files_test.hpp"
 
 namespace orrery {
 
@@ -55,14 +53,10 @@ class LiveClusterTest : public ::testing::Test {
 
   /// Writes a directory by which verbs find the cluster, and gives it to the options.
   void write_cluster_directory() {
-    RealStorage storage;
-    const std::string directory = ::testing::TempDir() + "live_cluster_" +
-                                  ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    ASSERT_TRUE(storage.make_directories(directory));
-    ASSERT_TRUE(storage.write_file(directory + "/ca.pem", controller_.authority()));
+    files_.write("cluster/ca.pem", controller_.authority());
     const Json file = {{"address", controller_.address()}, {"ca", "ca.pem"}};
-    ASSERT_TRUE(storage.write_file(directory + "/cluster.json", file.dump()));
-    options_.cluster_directory = directory;
+    files_.write("cluster/cluster.json", file.dump());
+    options_.cluster_directory = files_.path("cluster");
     options_.retry_s = 0;
   }
 
@@ -82,6 +76,7 @@ class LiveClusterTest : public ::testing::Test {
             .message = [this](const std::string& line) { messages_ += line; }};
   }
 
+  const ScratchFiles files_;
   const Instant now_ = Instant::parse("2026-11-27T12:00:00Z").value();
   FakeController controller_;
   CommandOptions options_;

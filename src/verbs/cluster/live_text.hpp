@@ -29,7 +29,7 @@ struct LiveText {
   [[nodiscard]] std::string node(const v1::Node& node) const;
   [[nodiscard]] std::string tenants(const v1::ListTenantsResponse& tenants) const;
   [[nodiscard]] std::string users(const v1::ListUsersResponse& users) const;
-  /// Prints what was used, one row per tenant or job.
+  /// Returns what was used, one row per tenant or job.
   [[nodiscard]] std::string tenant_bills(const v1::ListTenantsResponse& tenants) const;
   [[nodiscard]] std::string job_bills(const std::vector<v1::Job>& jobs) const;
 

@@ -24,7 +24,7 @@ TEST_F(LiveWordsTest, JobsAreOfferedByNumberAndOnlyThoseThatBeginAsTyped) {
 }
 
 TEST_F(LiveWordsTest, WithoutAClusterThereAreNoWords) {
-  options_.cluster_directory = ::testing::TempDir() + "no_cluster_here";
+  options_.cluster_directory = files_.path("no cluster");
   EXPECT_TRUE(live_words(options_, LiveWords::kNodes, "").empty());
   write_cluster_directory();
   refuses<v1::ListNodesRequest>("ListNodes", grpc::StatusCode::PERMISSION_DENIED, "no");

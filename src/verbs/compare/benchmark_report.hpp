@@ -5,7 +5,7 @@
 #include <string>
 
 #include "perf/facts.hpp"
-#include "report/verb_answer.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

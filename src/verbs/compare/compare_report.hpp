@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "report/verb_answer.hpp"
 #include "verbs/compare/benchmark_report.hpp"
 #include "verbs/plan/plan_request.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

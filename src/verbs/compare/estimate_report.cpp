@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "base/assert.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/text_table.hpp"
+#include "planner/launch/layout_text.hpp"
 #include "planner/run_estimate.hpp"
 #include "planner/serving/serving_capacity.hpp"
 #include "planner/serving/serving_space.hpp"
@@ -24,7 +24,6 @@ Json error_json(const std::string& id, const Error& error) {
 }
 
 Json estimate_json(const TrainingRun& run, const TrainingEstimate& estimate) {
-  ORRERY_ASSERT(std::isfinite(estimate.cost.seconds), "the cost model returns finite seconds");
   Json json;
   json["id"] = run.id;
   json["step_s"] = estimate.cost.seconds;
@@ -46,6 +45,7 @@ class EstimateTables {
  public:
   void add(const TrainingRun& run, const Result<TrainingEstimate>& estimate) {
     if (!estimate) return add_error(run.id, estimate.error());
+    if (!std::isfinite(estimate->cost.seconds)) return add_no_prediction(run);
     array_.push_back(estimate_json(run, *estimate));
     const ParallelPlan& plan = estimate->plan;
     trainings_.add({run.id, run.model.name, run.accelerator->id, fmt::format("{}", run.count),
@@ -60,12 +60,7 @@ class EstimateTables {
   void add(const ServingRun& run, const Result<ServingEstimate>& estimate) {
     if (!estimate) return add_error(run.id, estimate.error());
     const ServingPrediction& predicted = estimate->prediction;
-    if (!is_finite(predicted)) {
-      return add_error(run.id,
-                       {.message = fmt::format("the catalog's rates of {} give no prediction",
-                                               run.accelerator->id),
-                        .where = run.where});
-    }
+    if (!is_finite(predicted)) return add_no_prediction(run);
     array_.push_back(serving_estimate_json(run.id, *estimate));
     const ServingPlan& plan = estimate->job.plan;
     const double tokens = predicted.output_tokens.value();
@@ -77,6 +72,13 @@ class EstimateTables {
          fmt::format("{:.3g}", predicted.ttft.value()),
          fmt::format("{:.3g}", predicted.tpot.value()), fmt::format("{:.4g}", predicted.batch),
          fmt::format("{:.1f}", bytes_used(predicted, plan) / 1e9), predicted.fits ? "yes" : "no"});
+  }
+
+  template <class Run>
+  void add_no_prediction(const Run& run) {
+    add_error(run.id, {.message = fmt::format("the catalog's rates of {} give no prediction",
+                                              run.accelerator->id),
+                       .where = run.where});
   }
 
   void add_error(const std::string& id, const Error& error) {

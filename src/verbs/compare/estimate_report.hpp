@@ -7,8 +7,8 @@
 
 #include "perf/runs/run_file.hpp"
 #include "planner/economics.hpp"
-#include "report/verb_answer.hpp"
 #include "verbs/command_options.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "verbs/command_options.hpp"
-#include "verbs/judged_answer.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -20,10 +20,10 @@ struct ForkPair {
   std::vector<JobFate> changed = {};
 };
 
-/// Prints a row for each job that has not ended at the fork, then sums over waiting jobs.
+/// Returns a row for each job that has not ended at the fork, then sums over waiting jobs.
 [[nodiscard]] std::string fork_text(const ForkPair& pair);
 
-/// `{now, span_s, jobs: [{id, name, state, as_is: {start, end}, changed: {start, end}}], ..}`;
+/// `{now, span_s, jobs: [{id, name, state, as_is: {start_s, end_s}, changed: {..}}], ..}`;
 /// times in seconds from now, null: not within the span.
 [[nodiscard]] Json fork_json(const ForkPair& pair);
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "report/verb_answer.hpp"
 #include "verbs/fork/live_fork.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

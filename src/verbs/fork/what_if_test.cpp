@@ -4,6 +4,7 @@
 
 #include "scheduler/asked_policy.hpp"
 #include "twin/facts_test.hpp"
+#include "verbs/fork/fork_text.hpp"
 #include "verbs/store/written_store_test.hpp"
 
 namespace orrery {
@@ -111,6 +112,98 @@ TEST_F(WhatIfCommands, PoliciesAndTenantsAreReadBeforeTheyAreUsed) {
       << refusal({.tenants = tenants});
 }
 
+/// A fork of two jobs that are not done, the second of which runs, with a third that is.
+class ForkText : public WhatIfCommands {
+ protected:
+  ForkText() {
+    submit("first");
+    submit("second");
+    submit("done");
+    PlacedGang gang;
+    gang.allocation.ranks = {{NodeId(0), 0xff}};
+    apply(JobStarted{.job = JobId(1), .attempt = 1, .gangs = {gang}, .terms = {{}}});
+    apply(JobEnded{JobId(2), JobPhase::kCancelled});
+  }
+
+  void apply(const Event& event) { state_.apply(now_, event); }
+  /// Returns a job of eight accelerators.
+  [[nodiscard]] Submission job(const std::string& named) const {
+    Submission submission;
+    submission.request.name = named;
+    submission.request.tenant = facts_->tenants().find("default").value();
+    RoleRequest& role = submission.request.roles.emplace_back();
+    role.devices_min = role.devices_max = 8;
+    role.options.push_back(
+        {{.type = FleetTypeId(0), .devices = 8, .node_devices = 8}, 1, std::nullopt});
+    return submission;
+  }
+  void submit(const std::string& named) {
+    const JobId id = JobId::at(state_.jobs());
+    apply(JobSubmitted{id, job(named), ""});
+    apply(JobReleased{id});
+  }
+  [[nodiscard]] JobFate fate(std::size_t id, int start_min, int end_min) const {
+    return {JobId::at(id), now_ + Duration::minutes(start_min), now_ + Duration::minutes(end_min)};
+  }
+  /// Returns the fate of a job that runs now.
+  [[nodiscard]] JobFate ends(std::size_t id, int end_min) const {
+    return {.job = JobId::at(id), .end = now_ + Duration::minutes(end_min)};
+  }
+
+  const Instant now_ = Instant() + Duration::hours(1);
+};
+
+TEST_F(ForkText, HasARowForEachJobThatHasNotEndedAndASumOverThoseThatWait) {
+  const ForkChange change{.jobs = {{job("third"), "", "", ""}}, .commands = {}};
+  const ForkPair pair{.state = state_,
+                      .change = change,
+                      .now = now_,
+                      .span = Duration::hours(24),
+                      .as_is = {fate(0, 60, 120), ends(1, 30), ends(2, -1)},
+                      .changed = {fate(0, 30, 90), ends(1, 45), ends(2, -1), {JobId(3)}}};
+  EXPECT_EQ(fork_text(pair), "?");
+  const Json json = fork_json(pair);
+  EXPECT_EQ(json["now"], now_.text());
+  EXPECT_EQ(json["span_s"], 86'400.0);
+  ASSERT_EQ(json["jobs"].size(), 3U) << "the one that has ended is left out";
+  EXPECT_EQ(json["jobs"][0], Json({{"id", "0"},
+                                   {"name", "first"},
+                                   {"state", "queued"},
+                                   {"as_is", {{"start_s", 3600.0}, {"end_s", 7200.0}}},
+                                   {"changed", {{"start_s", 1800.0}, {"end_s", 5400.0}}}}));
+  EXPECT_EQ(json["jobs"][2], Json({{"id", nullptr},
+                                   {"name", "third"},
+                                   {"state", "new"},
+                                   {"as_is", nullptr},
+                                   {"changed", {{"start_s", nullptr}, {"end_s", nullptr}}}}));
+  EXPECT_EQ(json["waiting"], Json({{"jobs", 1},
+                                   {"sooner", 1},
+                                   {"later", 0},
+                                   {"start_s", 3600.0},
+                                   {"start_changed_s", 1800.0}}));
+}
+
+TEST_F(ForkText, AJobThatDoesNotStartWithinTheSpanHasNoPartInTheMean) {
+  const ForkChange change;
+  ForkPair pair{.state = state_,
+                .change = change,
+                .now = now_,
+                .span = Duration::hours(2),
+                .as_is = {fate(0, 60, 120), ends(1, 30), ends(2, -1)},
+                .changed = {{JobId(0)}, {JobId(1)}, ends(2, -1)}};
+  std::string text = fork_text(pair);
+  EXPECT_TRUE(
+      text.ends_with("\nWaiting jobs: 1, of which 0 would start sooner and 1 later.\n"
+                     "(-: not within 2 h)\n"))
+      << text;
+  EXPECT_NE(text.find("  does not end\n"), std::string::npos) << text;
+  std::swap(pair.as_is, pair.changed);
+  text = fork_text(pair);
+  EXPECT_NE(text.find("of which 1 would start sooner and 0 later.\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("  ends\n"), std::string::npos) << text;
+  EXPECT_EQ(fork_json(pair)["waiting"]["start_s"], 0.0);
+}
+
 TEST(WhatIf, NeedsAStoreASpanAndAChange) {
   const WrittenStore store;
   const auto refusal = [&](const WhatIfOptions& asked) {
@@ -137,6 +230,46 @@ TEST(WhatIf, AnIdleClusterStaysIdleAndItsStoreAsItIs) {
   EXPECT_EQ(answer->json["waiting"]["jobs"], 0);
   EXPECT_TRUE(answer->text.ends_with("(-: not within 1 h)\n")) << answer->text;
   EXPECT_EQ(store.files().read("store/store.db"), before);
+}
+
+TEST(WhatIf, CopiesOfAJobRunOneAfterTheOtherOnTheOnlyAccelerator) {
+  const WrittenStore store({{NodeChanged{NodeId(0), NodeHealth::kReady, {}, false, ""}}});
+  const std::string job =
+      store.files().write("job.yaml",
+                          "apiVersion: orrery/v1\nkind: Batch\nname: short\nestimate: 10 min\n"
+                          "roles: [{accelerators: 1}]\n");
+  WhatIfOptions options{.files = {job}, .copies = 2, .span = "1 h", .store = store.path()};
+  const Result<VerbAnswer> answer = what_if({}, options);
+  ASSERT_TRUE(answer) << answer.error().text();
+  const Json& jobs = answer->json["jobs"];
+  ASSERT_EQ(jobs.size(), 2U);
+  for (const Json& each : jobs) {
+    EXPECT_TRUE(each["id"].is_null());
+    EXPECT_EQ(each["name"], "short");
+    EXPECT_EQ(each["state"], "new");
+    EXPECT_TRUE(each["as_is"].is_null());
+  }
+  // Launches take seconds.
+  ASSERT_TRUE(jobs[1]["changed"]["end_s"].is_number()) << jobs.dump(2);
+  EXPECT_NEAR(jobs[0]["changed"]["start_s"].get<double>(), 0, 5);
+  EXPECT_NEAR(jobs[0]["changed"]["end_s"].get<double>(), 600, 60);
+  EXPECT_GE(jobs[1]["changed"]["start_s"], jobs[0]["changed"]["end_s"]);
+  EXPECT_NEAR(jobs[1]["changed"]["end_s"].get<double>(), 1200, 120);
+  EXPECT_EQ(answer->json["waiting"]["jobs"], 0) << "jobs of the change are not those that wait";
+  options.files = {job, job};
+  options.copies = 1;
+  const Result<VerbAnswer> twice = what_if({}, options);
+  ASSERT_TRUE(twice) << twice.error().text();
+  EXPECT_EQ(twice->json["jobs"].size(), 2U);
+}
+
+TEST(WhatIf, AJobThatTheControllerWouldRefuseIsNamedWithItsLine) {
+  const WrittenStore store;
+  const std::string job = store.files().write(
+      "job.yaml", "apiVersion: orrery/v1\nkind: Batch\nname: short\nrole: []\n");
+  const Result<VerbAnswer> answer = what_if({}, {.files = {job}, .store = store.path()});
+  ASSERT_FALSE(answer);
+  EXPECT_TRUE(answer.error().text().starts_with(job + ":4:1: ")) << answer.error().text();
 }
 
 }  // namespace

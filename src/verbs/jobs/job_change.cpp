@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "base/text/count_text.hpp"
 #include "base/text/terminal_text.hpp"
 #include "verbs/option_text.hpp"

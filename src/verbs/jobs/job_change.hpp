@@ -11,9 +11,9 @@
 
 #include "base/text/text_table.hpp"
 #include "orrery/v1/orrery.pb.h"
-#include "report/verb_answer.hpp"
 #include "verbs/cluster/live_answer.hpp"
 #include "verbs/jobs/job_selection.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -48,14 +48,6 @@ std::vector<std::string> shell_command(const std::vector<std::string>& own) {
   return command;
 }
 
-Result<v1::SubmitJobResponse> submit_shell_job(LiveSession& session, std::string spec) {
-  v1::SubmitJobRequest request;
-  request.set_request_id(session.request_id());
-  request.set_spec(std::move(spec));
-  request.set_file("command line");
-  return session.client().call<v1::SubmitJobResponse>("SubmitJob", request);
-}
-
 std::string shell_asked_text(const v1::SubmitJobResponse& job, std::uint32_t accelerators) {
   return terminal_text(fmt::format("orrery: job {} ({}) asks for {}\n", job.id(), job.name(),
                                    counted(accelerators, "accelerator")),

@@ -29,9 +29,6 @@ enum class ShellHold : std::uint8_t {
 /// where that is empty.
 [[nodiscard]] std::vector<std::string> shell_command(const std::vector<std::string>& own);
 
-/// Submits the job of a spec.
-[[nodiscard]] Result<v1::SubmitJobResponse> submit_shell_job(LiveSession& session,
-                                                             std::string spec);
 /// Returns "orrery: job 7 (shell) asks for 2 accelerators".
 [[nodiscard]] std::string shell_asked_text(const v1::SubmitJobResponse& job,
                                            std::uint32_t accelerators);

@@ -1,5 +1,6 @@
 #include "verbs/jobs/submitted_job.hpp"
 
+#include "base/format/document.hpp"
 #include "verbs/cluster/live_cluster_test.hpp"
 #include "verbs/jobs/shell_job.hpp"
 
@@ -8,14 +9,18 @@ namespace {
 
 class SubmittedJobTest : public LiveClusterTest {
  protected:
-  [[nodiscard]] std::string file_with(const std::string& name, const std::string& text) {
-    const std::string path = ::testing::TempDir() + "submitted_job_" + name;
-    EXPECT_TRUE(RealStorage().write_file(path, text));
-    return path;
-  }
   [[nodiscard]] std::string refusal(const SubmitOptions& asked) {
     const auto spec = read_submitted_spec(options_, asked);
     return spec ? "accepted" : spec.error().text();
+  }
+  /// Returns the words that the job of a spec starts.
+  [[nodiscard]] static std::vector<std::string> command_of(const SubmittedSpec& spec) {
+    const Result<Document> document = Document::parse(spec.text, spec.file);
+    EXPECT_TRUE(document) << (document ? "" : document.error().text());
+    if (!document) return {};
+    const Result<JobSpec> job = read_job_spec(*document);
+    EXPECT_TRUE(job) << (job ? "" : job.error().text());
+    return job && job->launch ? job->launch->command : std::vector<std::string>();
   }
   [[nodiscard]] SubmittedSpec bounded_spec() {
     options_.command = {"true"};
@@ -40,7 +45,7 @@ TEST_F(SubmittedJobTest, ASpecIsLeftAsItIsWhereNothingOverridesIt) {
   options_.command = {"true"};
   const std::string text = read_submitted_spec(options_, {})->text + "# a comment\n";
   options_.command.reset();
-  const std::string file = file_with("job.yaml", text);
+  const std::string file = files_.write("job.yaml", text);
   EXPECT_EQ(read_submitted_spec(options_, {.file = {.name = file}})->text, text);
   EXPECT_EQ(refusal({.file = {.name = file, .arguments = {"small"}}}),
             "small: expected no arguments after " + file + ", which is not a script");
@@ -51,20 +56,22 @@ TEST_F(SubmittedJobTest, ASpecIsLeftAsItIsWhereNothingOverridesIt) {
 
 TEST_F(SubmittedJobTest, AScriptTakesTheCommandAsItsArguments) {
   const std::string file =
-      file_with("train.sbatch", "#!/bin/sh\n#SBATCH --job-name=small\n#SBATCH --gpus=1\ntrue\n");
+      files_.write("train.sbatch", "#!/bin/sh\n#SBATCH --job-name=small\n#SBATCH --gpus=1\ntrue\n");
   options_.command = {"--epochs", "3"};
   const auto spec = read_submitted_spec(options_, {.file = {.name = file, .arguments = {"a"}}});
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_NE(spec->text.find("name: small\n"), std::string::npos) << spec->text;
-  const std::size_t first = spec->text.find("--epochs");
-  EXPECT_NE(first, std::string::npos) << spec->text;
+  const std::vector<std::string> words = command_of(*spec);
+  ASSERT_GE(words.size(), 3u) << spec->text;
+  EXPECT_EQ(std::vector<std::string>(words.end() - 3, words.end()),
+            (std::vector<std::string>{"a", "--epochs", "3"}));
 }
 
 TEST_F(SubmittedJobTest, ADeadlineIsCheckedByAClusterWhereThereIsOne) {
   const SubmittedSpec spec = bounded_spec();
   EXPECT_TRUE(is_bounded(spec));
   EXPECT_FALSE(is_bounded({"no: [yaml", "x", ""}));
-  options_.cluster_directory = ::testing::TempDir() + "no_cluster_here";
+  options_.cluster_directory = files_.path("no cluster");
   EXPECT_TRUE(
       note_on_bounds(options_, spec)
           ->starts_with(
@@ -77,6 +84,40 @@ TEST_F(SubmittedJobTest, ADeadlineIsCheckedByAClusterWhereThereIsOne) {
   EXPECT_TRUE(heard<v1::SubmitJobRequest>("SubmitJob").at(0).dry_run());
   refuses<v1::SubmitJobRequest>("SubmitJob", grpc::StatusCode::INVALID_ARGUMENT, "no such type");
   EXPECT_EQ(note_on_bounds(options_, spec).error().text(), "no such type");
+}
+
+TEST_F(SubmittedJobTest, AJobIsSubmittedOnceWithItsTextAndTheNameOfItsFile) {
+  v1::SubmitJobResponse answer;
+  answer.set_id(7);
+  answer.set_name("train");
+  answers<v1::SubmitJobRequest>("SubmitJob", answer);
+  const SubmittedSpec spec{"kind: Batch\nname: train\n", "train.yaml", ""};
+  const auto job = submit_job(session(), spec);
+  ASSERT_TRUE(job) << job.error().text();
+  EXPECT_EQ(submitted_answer(*job).text, "job 7 (train) accepted\n");
+  ASSERT_TRUE(submit_job(session(), spec));
+  const auto requests = heard<v1::SubmitJobRequest>("SubmitJob");
+  ASSERT_EQ(requests.size(), 2u);
+  EXPECT_EQ(requests[0].spec(), spec.text);
+  EXPECT_EQ(requests[0].file(), "train.yaml");
+  EXPECT_FALSE(requests[0].dry_run());
+  EXPECT_NE(requests[0].request_id(), "");
+  EXPECT_NE(requests[0].request_id(), requests[1].request_id()) << "another call is another job";
+}
+
+TEST_F(SubmittedJobTest, ARefusalOfTheControllerIsTheErrorOfTheVerb) {
+  const SubmittedSpec spec{"kind: Batch\n", "train.yaml", ""};
+  refuses<v1::SubmitJobRequest>("SubmitJob", grpc::StatusCode::INVALID_ARGUMENT,
+                                "train.yaml:1:1: the key \"name\" is missing");
+  const auto wrong = submit_job(session(), spec);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().kind, ErrorKind::kInput);
+  EXPECT_EQ(wrong.error().text(), "train.yaml:1:1: the key \"name\" is missing");
+  refuses<v1::SubmitJobRequest>("SubmitJob", grpc::StatusCode::FAILED_PRECONDITION,
+                                "budget: 8 h100 cost $236");
+  const auto dear = submit_job(session(), spec);
+  ASSERT_FALSE(dear);
+  EXPECT_EQ(dear.error().text(), "budget: 8 h100 cost $236");
 }
 
 TEST(SubmittedAnswerTest, AnArrayIsNamedByItsFirstAndLastJob) {

@@ -5,7 +5,7 @@
 // processes are kept in DIR/local.json, by number and start of each, so that none is ever found or
 // ended by its name. One thread.
 //
-//   DIR/fleet.yaml, DIR/catalog  apps/orrery/local_fleet.hpp
+//   DIR/fleet.yaml, DIR/catalog  verbs/local/local_fleet.hpp
 //   DIR/orreryd.log              what the controller says
 //   DIR/nodes/NAME               of an agent, with agent.pid, agent.log and tls
 #pragma once
@@ -66,7 +66,6 @@ class LocalCluster {
   /// Whether one of its agents is root and runs jobs without run_as. Precondition: it was started.
   [[nodiscard]] Result<bool> runs_jobs_as_root();
 
-  /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
   enum class Keepers { kEnd, kKeep };
   struct Ended {
     std::size_t controllers = 0;
@@ -75,6 +74,7 @@ class LocalCluster {
     std::int64_t other_controller = 0;  ///< process of a controller that start() did not start; 0:
                                         ///< none
   };
+  /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
   [[nodiscard]] Result<Ended> stop(Keepers keepers);
 
   [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }

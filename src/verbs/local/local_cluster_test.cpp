@@ -4,22 +4,22 @@
 
 #include <filesystem>
 
+#include "verbs/scratch_files_test.hpp"
+
 namespace orrery {
 namespace {
 
 class LocalClusterFilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = ::testing::TempDir() + "local_cluster_" +
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(directory_);
     ASSERT_TRUE(write_local_fleet(storage_, directory_, {.nodes = 2, .accelerators = 8}));
   }
   [[nodiscard]] std::string record() {
     return storage_.read_file(directory_ + "/local.json", 1 << 20).value();
   }
   RealStorage storage_;
-  std::string directory_;
+  const ScratchFiles files_;
+  const std::string directory_ = files_.path("cluster");
 };
 
 TEST_F(LocalClusterFilesTest, OneVerbAtATimeHasADirectory) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/env.hpp"
-#include "verbs/command_options.hpp"
 
 namespace orrery {
 

@@ -1,5 +1,6 @@
 #include "verbs/local/local_process.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/wait.h>
@@ -7,21 +8,18 @@
 
 #include <csignal>
 
-#include "base/system/real_storage.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "verbs/scratch_files_test.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr Duration kPatience = Duration::seconds(30);
 
-std::string log_file() {
-  return ::testing::TempDir() + "local_process_" +
-         ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".log";
-}
-
 TEST(LocalProcessTest, AProgramIsFoundByNumberAndStartAndEndsForGood) {
+  const ScratchFiles files;
   const auto process =
-      start_process({.program = "/bin/sleep", .arguments = {"600"}, .log = log_file()});
+      start_process({.program = "/bin/sleep", .arguments = {"600"}, .log = files.path("log")});
   ASSERT_TRUE(process) << process.error().text();
   EXPECT_EQ(identity_of(process->pid), *process);
   const ProcessHandle handle(*process);
@@ -35,22 +33,23 @@ TEST(LocalProcessTest, AProgramIsFoundByNumberAndStartAndEndsForGood) {
 }
 
 TEST(LocalProcessTest, OutputIsAppendedAndInputIsEmpty) {
-  const std::string log = log_file();
-  (void)::unlink(log.c_str());
+  const ScratchFiles files;
   for (int run = 0; run < 2; ++run) {
-    const auto process = start_process(
-        {.program = "/bin/sh", .arguments = {"-c", "cat; echo out; echo err >&2"}, .log = log});
+    const auto process = start_process({.program = "/bin/sh",
+                                        .arguments = {"-c", "cat; echo out; echo err >&2"},
+                                        .log = files.path("log")});
     ASSERT_TRUE(process) << process.error().text();
     (void)::waitpid(static_cast<pid_t>(process->pid), nullptr, 0);
   }
-  EXPECT_EQ(RealStorage().read_file(log, 1 << 20).value(), "out\nerr\nout\nerr\n");
+  EXPECT_EQ(files.read("log"), "out\nerr\nout\nerr\n");
 }
 
 TEST(LocalProcessTest, WhatCannotBeStartedIsNamed) {
-  EXPECT_EQ(start_process({.program = "/no/such/program", .arguments = {}, .log = log_file()})
-                .error()
-                .text(),
-            "cannot start /no/such/program: No such file or directory");
+  const ScratchFiles files;
+  const std::string log = files.path("log");
+  EXPECT_EQ(
+      start_process({.program = "/no/such/program", .arguments = {}, .log = log}).error().text(),
+      "cannot start /no/such/program: No such file or directory");
   EXPECT_EQ(start_process({.program = "/bin/true", .arguments = {}, .log = "/no/such/log"})
                 .error()
                 .text(),
@@ -67,9 +66,22 @@ TEST(LocalProcessTest, NoNumberIsNoProcess) {
 }
 
 TEST(LocalProcessTest, AnUnlockedFileHasNoHolder) {
-  const std::string path = log_file();
-  EXPECT_EQ(lock_holder(path + ".none"), ProcessIdentity());
-  ASSERT_TRUE(RealStorage().write_file(path, ""));
+  const ScratchFiles files;
+  EXPECT_EQ(lock_holder(files.path("none")), ProcessIdentity());
+  EXPECT_EQ(lock_holder(files.write("free", "")), ProcessIdentity());
+}
+
+TEST(LocalProcessTest, TheHolderOfALockIsFoundUntilItLetsGo) {
+  const ScratchFiles files;
+  const std::string path = files.write("lock", "");
+  const std::string other = files.write("other", "");
+  {
+    const FileDescriptor lock(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_TRUE(lock.valid());
+    ASSERT_EQ(::flock(lock.get(), LOCK_EX | LOCK_NB), 0);
+    EXPECT_EQ(lock_holder(path), identity_of(::getpid()));
+    EXPECT_EQ(lock_holder(other), ProcessIdentity()) << "the lock is that of another file";
+  }
   EXPECT_EQ(lock_holder(path), ProcessIdentity());
 }
 

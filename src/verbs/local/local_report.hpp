@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "report/verb_answer.hpp"
 #include "verbs/local/local_cluster.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

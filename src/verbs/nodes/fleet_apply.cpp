@@ -1,7 +1,6 @@
 #include "verbs/nodes/fleet_apply.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>

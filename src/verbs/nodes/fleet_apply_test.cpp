@@ -1,24 +1,21 @@
 #include "verbs/nodes/fleet_apply.hpp"
 
-#include <filesystem>
+#include <fmt/format.h>
+
+#include <algorithm>
 
 #include "verbs/cluster/live_cluster_test.hpp"
-#include "verbs/local/local_fleet.hpp"
 
 namespace orrery {
 namespace {
 
+const std::string kFleet =
+    "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n- name: s\n  halls:\n  - name: h\n"
+    "    pods:\n    - name: p\n      racks:\n      - name: r\n        cooling: "
+    "in-row-or-dense-air\n        nodes: [{type: dgx-h100, count: 2}]\n";
+
 class FleetApplyTest : public LiveClusterTest {
  protected:
-  void SetUp() override {
-    LiveClusterTest::SetUp();
-    directory_ = ::testing::TempDir() + "fleet_apply_" +
-                 ::testing::UnitTest::GetInstance()->current_test_info()->name();
-    std::filesystem::remove_all(directory_);
-    ASSERT_TRUE(write_local_fleet(storage_, directory_, {.nodes = 2, .accelerators = 8}));
-    fleet_ = directory_ + "/fleet.yaml";
-  }
-  [[nodiscard]] std::string text_of_fleet() { return storage_.read_file(fleet_, 1 << 20).value(); }
   /// A change that retires n1, where job 7 is.
   [[nodiscard]] static v1::FleetChange busy_change() {
     v1::FleetChange change;
@@ -31,21 +28,80 @@ class FleetApplyTest : public LiveClusterTest {
     const std::string fleet = "the fleet";
     return apply_fleet(session(), {.fleet = fleet, .change = change, .busy = busy}, progress());
   }
-
-  RealStorage storage_;
-  std::string directory_;
-  std::string fleet_;
 };
 
-TEST_F(FleetApplyTest, AFileIsTakenAsItIsAndItsErrorsHaveItsName) {
-  EXPECT_EQ(read_fleet_to_apply(fleet_, "").value(), text_of_fleet());
-  ASSERT_TRUE(storage_.write_file(fleet_, "apiVersion: orrery/v1\nkind: Fleet\nsits: []\n"));
-  const auto wrong = read_fleet_to_apply(fleet_, "");
-  ASSERT_FALSE(wrong);
-  EXPECT_TRUE(wrong.error().text().starts_with(fleet_ + ":")) << wrong.error().text();
+/// Returns the error of a fleet file with the facts of a directory.
+std::string refusal(const std::string& fleet, const std::string& facts) {
+  const Result<std::string> text = read_fleet_to_apply(fleet, facts);
+  return text ? "accepted" : text.error().text();
 }
 
-TEST_F(FleetApplyTest, TheFirstDocumentEndsBeforeTheSecond) {
+TEST(FleetToApply, AFileIsTakenAsItIsAndItsErrorsHaveItsName) {
+  const ScratchFiles files;
+  const std::string fleet = files.write("fleet.yaml", kFleet);
+  EXPECT_EQ(read_fleet_to_apply(fleet, "").value(), kFleet);
+  files.write("fleet.yaml", "apiVersion: orrery/v1\nkind: Fleet\nsits: []\n");
+  const std::string error = refusal(fleet, "");
+  EXPECT_TRUE(error.starts_with(fleet + ":3:1: ")) << error;
+}
+
+TEST(FleetToApply, FactsOfADirectoryAreThePlaceOfThoseThatFollowTheFleet) {
+  const ScratchFiles files;
+  const std::string old = "kind: Catalog\nname: old\n";
+  const std::string fleet = files.write("fleet.yaml", kFleet + "---\n" + old);
+  EXPECT_EQ(read_fleet_to_apply(fleet, "").value(), kFleet + "---\n" + old);
+  files.write("facts/b.yaml", "kind: Catalog\nname: b");
+  files.write("facts/a.yaml", "kind: Catalog\nname: a\n");
+  files.write("facts/calibration.yaml", "kind: Calibration\nname: c\n");
+  files.write("facts/notes.txt", "no facts");
+  EXPECT_EQ(read_fleet_to_apply(fleet, files.path("facts")).value(),
+            kFleet +
+                "---\n# a.yaml\nkind: Catalog\nname: a\n"
+                "---\n# b.yaml\nkind: Catalog\nname: b\n"
+                "---\n# calibration.yaml\nkind: Calibration\nname: c\n")
+      << "catalogs by name, then calibrations; each begins a line";
+}
+
+TEST(FleetToApply, FactsThatAreNoYamlAreNamedAndAModelIsRefused) {
+  const ScratchFiles files;
+  const std::string fleet = files.write("fleet.yaml", kFleet);
+  const std::string model = files.write("facts/models/m.yaml", "kind: Model\nname: m\n");
+  EXPECT_EQ(refusal(fleet, files.path("facts")),
+            model +
+                ":1:1: a model cannot be added under running jobs; copy it into the catalog/ of "
+                "the controller's directory and restart orreryd");
+  const std::string damaged = files.write("damaged/a.yaml", "kind: [\n");
+  const std::string error = refusal(fleet, files.path("damaged"));
+  EXPECT_TRUE(error.starts_with(damaged + ":")) << error;
+  EXPECT_NE(refusal(fleet, files.path("none")), "accepted");
+}
+
+TEST(FleetToApply, ARequestHoldsAFleetAndItsFactsToTheLastByte) {
+  constexpr std::size_t kMost = (std::size_t{4} << 20) - 4'096;
+  const ScratchFiles files;
+  const std::string fleet = files.write("fleet.yaml", kFleet);
+  const std::string head = "kind: Catalog\nname: a\n";
+  const std::size_t left =
+      kMost - kFleet.size() - std::string("---\n# a.yaml\n").size() - head.size();
+  // A comment in short lines fills what is left.
+  std::string filled;
+  filled.reserve(left);
+  while (filled.size() < left) {
+    const std::size_t line = std::min<std::size_t>(left - filled.size(), 4'096);
+    filled += "#" + std::string(line - std::min<std::size_t>(line, 2), '.') + "\n";
+  }
+  filled.resize(left, '\n');
+  files.write("facts/a.yaml", head + filled);
+  const Result<std::string> whole = read_fleet_to_apply(fleet, files.path("facts"));
+  ASSERT_TRUE(whole) << whole.error().text();
+  EXPECT_EQ(whole->size(), kMost);
+  files.write("facts/a.yaml", head + filled + "\n");
+  EXPECT_EQ(refusal(fleet, files.path("facts")),
+            fmt::format("{} with the files of {}: {} bytes, expected at most {}", fleet,
+                        files.path("facts"), kMost + 1, kMost));
+}
+
+TEST(FleetToApply, TheFirstDocumentEndsBeforeTheSecond) {
   EXPECT_EQ(first_document("a: 1\n").value(), "a: 1\n");
   const auto first = first_document("a: 1\n---\nb: 2\n---\nc: 3\n");
   ASSERT_TRUE(first) << first.error().text();
@@ -94,7 +150,7 @@ TEST_F(FleetApplyTest, AControllerThatRefusesWithoutAReasonIsAnError) {
 }
 
 TEST_F(FleetApplyTest, WhereAgentsAreNotOfOrreryUpTheirCommandsAreTold) {
-  options_.cluster_directory = directory_;
+  options_.cluster_directory = files_.path("");
   v1::FleetChange change;
   EXPECT_EQ(follow_fleet(call(), "", change).value(), "");
   change.add_added("n9");

@@ -91,6 +91,7 @@ Result<LiveAnswer> fence_node(const LiveCall& call, const std::string& name,
   const auto fenced =
       call.session.client().call<v1::NodeResponse>("FenceNode", node_request(call.session, name));
   if (!fenced) return tl::unexpected(fenced.error());
+  if (call.options.output == OutputFormat::kJson) return live_answer(fenced->node(), "");
   std::string text = shown(fmt::format(
       "{} is fenced: its jobs no longer count as running, and it accepts jobs again when its agent "
       "reconnects\n",

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "base/format/field_writer.hpp"
-#include "planner/launch/layout_text.hpp"
 #include "planner/sensitivity.hpp"
 #include "verbs/plan/plan_request.hpp"
 

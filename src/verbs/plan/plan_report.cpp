@@ -19,7 +19,7 @@ Result<VerbAnswer> launch_of(const PlanRequest& request, const PlanAnswer& answe
   if (!text) return forward_error(text);
   Json json = {
       {"launcher", word_of(launcher)}, {"layout", print_layout(best.plan)}, {"text", *text}};
-  return VerbAnswer{*std::move(text), std::move(json)};
+  return VerbAnswer{*std::move(text), std::move(json), TextKind::kBytes};
 }
 
 Result<VerbAnswer> plans_of(const PlanRequest& request, const PlanAnswer& answer,

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "planner/launch/launch_flags.hpp"
-#include "report/verb_answer.hpp"
 #include "verbs/plan/plan_request.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

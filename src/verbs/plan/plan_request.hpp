@@ -10,7 +10,7 @@
 #include "fleet/topology.hpp"
 #include "planner/planner.hpp"
 #include "verbs/command_options.hpp"
-#include "verbs/plan/spec_files.hpp"
+#include "verbs/spec_files.hpp"
 
 namespace orrery {
 

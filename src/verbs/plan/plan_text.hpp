@@ -22,7 +22,7 @@ namespace orrery {
 /// Returns tokens or samples a second: whole numbers from 100 on.
 [[nodiscard]] std::string rate_number(double rate);
 
-/// Returns "1.3 s longer: pipeline_bubble +0.9 s, tensor_parallel +0.6 s, matmul -0.2 s".
+/// Returns "1.3 s longer: pipeline_bubble +900 ms, tensor_parallel +600 ms, matmul -200 ms".
 [[nodiscard]] std::string loss_text(const PlanOffer& winner, const PlanOffer& loser);
 
 [[nodiscard]] std::string answer_text(const PlanAnswer& answer, const PlanRequest& request);

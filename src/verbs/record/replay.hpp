@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "report/verb_answer.hpp"
 #include "verbs/command_options.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -7,8 +7,8 @@
 
 #include "scheduler/request/job_array.hpp"
 #include "scheduler/request/resolve.hpp"
-#include "verbs/plan/spec_files.hpp"
 #include "verbs/schedule/submit_request.hpp"
+#include "verbs/spec_files.hpp"
 
 namespace orrery {
 namespace {

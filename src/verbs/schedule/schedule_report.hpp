@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "verbs/judged_answer.hpp"
 #include "verbs/schedule/schedule_request.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text/quantity_text.hpp"
+#include "perf/repository_facts_test.hpp"
 #include "verbs/schedule/queue_files_test.hpp"
 
 namespace orrery {
@@ -75,8 +76,10 @@ TEST(ScheduleReport, PricesAreTheSumOfTheirTerms) {
   ASSERT_TRUE(started.contains("price_usd"));
   double sum = 0;
   for (const auto& [term, dollars] : started["price_usd"].items()) sum += dollars.get<double>();
-  // 8 accelerators x 2 h at the catalog's price of an hour, $2.95.
-  EXPECT_GE(sum, 8 * 2 * 2.95 - 0.01);
+  const Accelerator* h100 = builtin_facts().find<Accelerator>("nvidia-h100-sxm5-80g");
+  ASSERT_NE(h100, nullptr);
+  const double hour = builtin_facts().price(*h100)->on_demand->quantity.value() * 3600;
+  EXPECT_GE(sum, 8 * 2 * hour - 0.01) << "8 accelerators for 2 h";
   EXPECT_GT(started["price_usd"]["hire"].get<double>(), 0);
   const std::string total = print(Dollars(sum));
   EXPECT_NE(line_of(answer.shown.text, "a ").find(total), std::string::npos) << total << "\n"

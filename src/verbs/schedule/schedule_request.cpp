@@ -1,7 +1,5 @@
 #include "verbs/schedule/schedule_request.hpp"
 
-#include <fmt/format.h>
-
 #include "base/system/real_clock.hpp"
 #include "control/setup.hpp"
 #include "scheduler/asked_policy.hpp"
@@ -10,7 +8,7 @@
 #include "scheduler/tenants/queue_order.hpp"
 #include "twin/faults/failure_file.hpp"
 #include "verbs/option_text.hpp"
-#include "verbs/plan/spec_files.hpp"
+#include "verbs/spec_files.hpp"
 
 namespace orrery {
 namespace {

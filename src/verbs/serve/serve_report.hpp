@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/format/field_writer.hpp"
-#include "report/verb_answer.hpp"
 #include "verbs/serve/serve_request.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

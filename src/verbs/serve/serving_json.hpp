@@ -7,7 +7,6 @@
 
 #include "base/format/field_writer.hpp"
 #include "perf/serving/serving_estimate.hpp"
-#include "verbs/command_options.hpp"
 
 namespace orrery {
 

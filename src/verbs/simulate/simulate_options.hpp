@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/format/field_reader.hpp"
-#include "verbs/plan/spec_files.hpp"
+#include "verbs/spec_files.hpp"
 
 namespace orrery {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
-#include "report/verb_answer.hpp"
 #include "verbs/simulate/simulate_request.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "perf/repository_facts_test.hpp"
 #include "verbs/simulate/simulate_files_test.hpp"
 #include "verbs/simulate/simulate_run.hpp"
 
@@ -56,7 +57,10 @@ TEST(SimulateText, TwoJobsOfAnHourOneAfterTheOther) {
   EXPECT_NEAR(run["avg_queueing_s"].get<double>(), 1800, 30);
   EXPECT_NEAR(run["avg_jct_s"].get<double>(), 5400, 60);
   EXPECT_NEAR(run["accelerator_hours_by_type"]["nvidia-h100-sxm5-80g"].get<double>(), 16, 0.2);
-  EXPECT_NEAR(run["cost_usd"].get<double>(), 16 * 2.95, 2);
+  const Accelerator* h100 = builtin_facts().find<Accelerator>("nvidia-h100-sxm5-80g");
+  ASSERT_NE(h100, nullptr);
+  const double hour = builtin_facts().price(*h100)->on_demand->quantity.value() * 3600;
+  EXPECT_NEAR(run["cost_usd"].get<double>(), 16 * hour, 2);
   EXPECT_EQ(answer.json["accelerators"], 8);
   EXPECT_EQ(answer.json["rules"], "orrery");
   EXPECT_FALSE(run.contains("deadlines")) << "no job has one";

@@ -17,10 +17,6 @@
 
 namespace orrery {
 
-/// Returns how the machines of --accelerators are paid: as given; else on demand, or owned where
-/// prices of electricity are given. Empty: the fleet file decides.
-[[nodiscard]] std::string price_of_accelerators(const SimulateOptions& asked);
-
 class SimulatedFleet {
  public:
   /// What loading rests on, and what it adds to.

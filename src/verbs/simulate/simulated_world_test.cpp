@@ -9,16 +9,15 @@ namespace {
 
 constexpr const char* kCarbonHead = "datetime (UTC),carbon (gCO2/kWh)\n";
 
-bool noted(const SimulateRequest& request, const std::string& what) {
+bool noted(const SimulateRequest& request, const std::string& words) {
   for (const std::string& note : request.notes()) {
-    if (note.find(what) != note.npos) return true;
+    if (note.find(words) != note.npos) return true;
   }
   return false;
 }
 
 TEST(SimulatedWorld, FailuresAreAProfileAFileOrNone) {
   SimulateFiles files;
-  SpecFiles none;
   const auto of = [&](const std::string& name) {
     files.asked().world.failures = name;
     const auto request = files.load();
@@ -79,6 +78,25 @@ TEST(SimulatedWorld, ASeriesRepeatsWhereItDoesNotCoverTheTrace) {
   ASSERT_NE(in.carbon, nullptr);
   EXPECT_NEAR(in.carbon->at(request->begin()).value(), 100 / 3.6e6, 1e-9);
   EXPECT_NEAR(in.carbon->at(request->begin() + Duration::minutes(90)).value(), 300 / 3.6e6, 1e-9);
+}
+
+TEST(SimulatedWorld, ASeriesTooDenseForACenturyEndsEarlierUnlessTheRunDoes) {
+  SimulateFiles files;
+  // The steps that a series may have are used up in two years.
+  files.asked().world.carbon =
+      files.files().write("carbon.csv", std::string(kCarbonHead) +
+                                            "2020-06-01 00:00:00,100\n2020-06-01 00:01:00,300\n");
+  const auto dense = files.load();
+  EXPECT_TRUE(noted(*dense, "--carbon: the series is too dense and is used for "));
+  EXPECT_TRUE(
+      noted(*dense, " only; after that its last row applies (--until ends the run earlier)"));
+  const PolicyRunInputs in = dense->inputs(dense->policies()[0]);
+  ASSERT_NE(in.carbon, nullptr);
+  const auto grams_after = [&](Duration time) {
+    return in.carbon->at(dense->begin() + time).value() * 3.6e6;
+  };
+  EXPECT_NEAR(grams_after(Duration::hours(365 * 24)), 100, 1e-6) << "it repeats";
+  EXPECT_NEAR(grams_after(Duration::hours(3 * 365 * 24)), 300, 1e-6) << "its last row";
   files.asked().world.until = "2020-06-01T06:00:00";
   EXPECT_FALSE(noted(*files.load(), "too dense"));
 }

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <string>
 
-#include "report/verb_answer.hpp"
 #include "store/store_rescue.hpp"
 #include "verbs/command_options.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-
 #include "verbs/scratch_files_test.hpp"
 #include "verbs/study/study_cell.hpp"
 

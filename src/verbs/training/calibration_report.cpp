@@ -52,7 +52,7 @@ std::string calibration_text(const NodeCalibration& node) {
 }  // namespace
 
 VerbAnswer calibration_answer(const NodeCalibration& node) {
-  return {calibration_text(node), Json::parse(node_calibration_json(node))};
+  return {calibration_text(node), node_calibration_json(node)};
 }
 
 std::string calibration_file(const NodeCalibration& node) {

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "report/verb_answer.hpp"
 #include "runtime/training/node_probe.hpp"
 #include "verbs/command_options.hpp"
+#include "verbs/verb_answer.hpp"
 #include "workload/node_calibration.hpp"
 
 namespace orrery {

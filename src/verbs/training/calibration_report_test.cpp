@@ -27,8 +27,6 @@ TEST(CalibrationReport, TheJsonHasNumbersInBaseUnits) {
   EXPECT_EQ(json["machine"]["processor"], "Some CPU");
   ASSERT_EQ(json["busy"].size(), 2u);
   EXPECT_EQ(json["busy"][1]["ranks"], 2);
-  EXPECT_EQ(json.dump(2) + "\n", node_calibration_json(some_calibration()))
-      << "nothing is lost or reordered";
 }
 
 TEST(CalibrationReport, TheFileIsReadBackAsItIs) {

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "report/verb_answer.hpp"
 #include "verbs/local/local_plan.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -16,7 +16,7 @@ namespace {
 const std::string kTraining =
     "apiVersion: orrery/v1\nkind: Training\nname: small\n"
     "model: {family: gpt, layers: 2, width: 64, heads: 4, sequence: 128}\n"
-    "data: {paths: [/usr/include/c++]}\n"
+    "data: {paths: [texts]}\n"
     "batch: {sequences: 8, shards: 2}\nsteps: 10\n";
 
 PredictCall call_on(const ScratchFiles& files) {

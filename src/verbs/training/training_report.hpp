@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "verbs/judged_answer.hpp"
 #include "verbs/local/local_plan.hpp"
 #include "verbs/training/training_html.hpp"
+#include "verbs/verb_answer.hpp"
 
 namespace orrery {
 

@@ -91,6 +91,10 @@ Json event_json(const v1::EventRow& row) {
   return line;
 }
 
+std::string event_json_line(const v1::EventRow& row) {
+  return terminal_json(event_json(row).dump()) + "\n";
+}
+
 bool EventOrder::take(Rows& rows, const v1::EventRow& row) {
   const auto known = rows.find(row.SerializeAsString());
   if (known == rows.end()) return false;

@@ -41,6 +41,8 @@ struct EventChoice {
 [[nodiscard]] std::string event_text(const v1::EventRow& row);
 /// Returns the event as JSON, its fields as they are in the log.
 [[nodiscard]] Json event_json(const v1::EventRow& row);
+/// Returns the event as JSON on a line of its own; control characters are escaped as in JSON.
+[[nodiscard]] std::string event_json_line(const v1::EventRow& row);
 
 /// Shows events each once, those of the log and those of a stream that begins while the log is
 /// read, also when the stream is lost and begins anew.

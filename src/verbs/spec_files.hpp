@@ -1,7 +1,7 @@
-// verbs/plan/spec_files.hpp - the files that options name: on disk, beside the file that names
+// verbs/spec_files.hpp - the files that options name: on disk, beside the file that names
 // them, or passed as text.
 //
-// It is empty for the command line, where a name is a path. A study fills it. Values.
+// On the command line a name is a path. Studies and records name files beside their own. Values.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
-// verbs/plan/spec_files_test.cpp - the files that options name: beside the file that names them,
+// verbs/spec_files_test.cpp - the files that options name: beside the file that names them,
 // or passed as text.
-#include "verbs/plan/spec_files.hpp"
+#include "verbs/spec_files.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "verbs/plan/spec_files.hpp"
+#include "verbs/spec_files.hpp"
 
 #include <algorithm>
 #include <array>
