@@ -148,15 +148,15 @@ TEST(ModelReport, AModelOfAFileIsShownWithoutProvenance) {
   EXPECT_EQ(answer->json["sequence"], 512) << "no longer than the model's own";
   EXPECT_EQ(answer->json["kv_elements_per_token"], 2 * 2 * 16 * 2);
   EXPECT_FALSE(answer->json.contains("source"));
-  const Result<VerbAnswer> none = show_model_file(facts().models, files.path("none.json"));
+  const Result<VerbAnswer> none = show_model_file(*facts().models(), files.path("none.json"));
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().text(),
             "\"" + files.path("none.json") + "\" is neither a model of the catalog nor a file");
 }
 
 TEST(ModelReport, TheListHasEveryModelOnce) {
-  const VerbAnswer answer = list_models(facts().models);
-  EXPECT_EQ(answer.json.size(), facts().models.all().size());
+  const VerbAnswer answer = list_models(*facts().models());
+  EXPECT_EQ(answer.json.size(), facts().models()->all().size());
   for (const Json& model : answer.json) {
     EXPECT_GE(model["parameters"]["total"], model["parameters"]["active"]) << model["name"];
   }

@@ -12,24 +12,31 @@ namespace {
 /// Two jobs on record: recorded once, then copied to the directory "record/fifo" of each test.
 class Replay : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    recorded_ = std::make_unique<SimulateFiles>(
-        std::vector<PhillyRow>{{"2020-06-01 00:00:00", 3600}, {"2020-06-01 00:10:00", 60}});
-    SimulateFiles& files = *recorded_;
-    files.asked().results.record = files.files().path("record");
-    const Result<VerbAnswer> played = simulate({}, files.asked(), {});
-    ASSERT_TRUE(played) << played.error().text();
-    hash_ = played->json["policies"][0]["history_hash"].dump();
+  /// The run, and the hash of its history as it was printed; empty where the run failed.
+  struct Recorded {
+    SimulateFiles files{
+        std::vector<PhillyRow>{{"2020-06-01 00:00:00", 3600}, {"2020-06-01 00:10:00", 60}}};
+    std::string hash;
+
+    Recorded() {
+      files.asked().results.record = files.files().path("record");
+      if (const Result<VerbAnswer> played = simulate({}, files.asked(), {}))
+        hash = played->json["policies"][0]["history_hash"].dump();
+    }
+  };
+  static const Recorded& recorded() {
+    static const Recorded once;
+    return once;
   }
-  static void TearDownTestSuite() { recorded_.reset(); }
 
   void SetUp() override {
-    std::filesystem::copy(recorded_->files().path("record"), files_.path("record"),
+    ASSERT_NE(recorded().hash, "");
+    std::filesystem::copy(recorded().files.files().path("record"), files_.path("record"),
                           std::filesystem::copy_options::recursive);
   }
   /// Returns the options of the record, to be recorded in a directory of this test.
   [[nodiscard]] SimulateOptions options(const std::string& record) const {
-    SimulateOptions given = recorded_->asked();
+    SimulateOptions given = recorded().files.asked();
     given.results.record = files_.path(record);
     return given;
   }
@@ -39,8 +46,6 @@ class Replay : public testing::Test {
     return answer ? "equal" : answer.error().text();
   }
 
-  inline static std::unique_ptr<SimulateFiles> recorded_;
-  inline static std::string hash_;
   const ScratchFiles files_;
 };
 
@@ -48,7 +53,8 @@ TEST_F(Replay, OfARecordIsEqual) {
   const Result<VerbAnswer> answer = replay({}, directory());
   ASSERT_TRUE(answer) << answer.error().text();
   EXPECT_EQ(answer->json["equal"], true);
-  EXPECT_EQ(answer->json["history_hash"].dump(), hash_) << "the history of the run itself";
+  EXPECT_EQ(answer->json["history_hash"].dump(), recorded().hash)
+      << "the history of the run itself";
   EXPECT_EQ(answer->text, fmt::format("{} inputs lead to the same {} events, history {}\n",
                                       answer->json["inputs"].dump(), answer->json["events"].dump(),
                                       answer->json["history_hash"].get<std::string>()));
@@ -98,7 +104,7 @@ TEST_F(Replay, RecordedOptionsAreThoseOfTheRunWithTheirTexts) {
   EXPECT_EQ(read->machines.price, "on-demand") << "the price basis is fixed by the record";
   EXPECT_EQ(read->scheduling.policies, "fifo");
   EXPECT_GE(read->scheduling.policy_version, 1U);
-  EXPECT_EQ(read->trace.file, recorded_->asked().trace.file);
+  EXPECT_EQ(read->trace.file, recorded().files.asked().trace.file);
   EXPECT_EQ(read->results.record, "") << "playing it again records nothing";
 }
 

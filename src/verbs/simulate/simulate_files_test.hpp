@@ -38,6 +38,7 @@ class SimulateFiles {
 
   [[nodiscard]] const ScratchFiles& files() const { return files_; }
   [[nodiscard]] SimulateOptions& asked() { return asked_; }
+  [[nodiscard]] const SimulateOptions& asked() const { return asked_; }
 
   [[nodiscard]] std::unique_ptr<SimulateRequest> load() const {
     auto request = SimulateRequest::load({}, asked_);

@@ -68,6 +68,17 @@ class Shown {
   std::vector<std::string> types;
 };
 
+TEST(EventLineTest, AControlCharacterOfANameIsEscapedAsInJson) {
+  v1::EventRow row;
+  row.set_type("JobSubmitted");
+  row.set_fields("{\"name\": \"a\x7f\\u001b\"}");
+  const std::string line = event_json_line(row);
+  EXPECT_NE(line.find("a\\u007f\\u001b"), std::string::npos) << line;
+  const Json read = Json::parse(line, nullptr, false);
+  ASSERT_FALSE(read.is_discarded()) << line;
+  EXPECT_EQ(read["fields"]["name"], "a\x7f\x1b");
+}
+
 TEST(EventOrderTest, WhatTheStreamRepeatsOfTheLogIsShownOnce) {
   Shown shown;
   EventOrder order(Stream::kFollows, shown.show());
