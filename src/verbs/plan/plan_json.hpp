@@ -15,9 +15,10 @@ namespace orrery {
 [[nodiscard]] Json offer_json(const PlanOffer& offer, const MachineChoice& machine,
                               const RunLength& run);
 
-/// {plans, pareto, assumptions, counters, refused}.
+/// Returns {plans, pareto, assumptions, counters, refused}.
 [[nodiscard]] Json answer_json(const PlanAnswer& answer, const PlanRequest& request);
 
+/// Returns an array of {figure, plus_1_percent, minus_1_percent}.
 [[nodiscard]] Json sensitivity_json(const std::vector<Sensitivity>& sensitivities);
 
 }  // namespace orrery

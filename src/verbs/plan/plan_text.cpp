@@ -216,7 +216,9 @@ std::string duration_text(double seconds) {
   if (seconds < 600) return fmt::format("{:.3g} s", seconds);
   if (seconds < kHour.value()) return fmt::format("{:.3g} min", seconds / 60);
   if (seconds < 2 * kDay) return fmt::format("{:.3g} h", seconds / kHour.value());
-  return fmt::format("{} days", print_count(std::round(seconds / kDay * 10) / 10));
+  const double days = seconds / kDay;
+  if (days < 999.5) return fmt::format("{:.3g} days", days);
+  return fmt::format("{} days", print_count(std::round(days)));
 }
 
 std::string rate_number(double rate) {

@@ -23,6 +23,9 @@ TEST(PlanText, ADurationIsInTheUnitThatKeepsItsDigitsFew) {
   EXPECT_EQ(duration_text(3600), "1 h");
   EXPECT_EQ(duration_text(172'799), "48 h");
   EXPECT_EQ(duration_text(172'800), "2 days");
+  EXPECT_EQ(duration_text(86400 * 2.44), "2.44 days");
+  EXPECT_EQ(duration_text(86400 * 999.4), "999 days");
+  EXPECT_EQ(duration_text(86400 * 999.6), "1,000 days");
   EXPECT_EQ(duration_text(86400 * 1234.56), "1,235 days");
 }
 

@@ -50,7 +50,7 @@ Status write_setup(const std::string& at, const SimulateOptions& asked,
   return write_output_file(at + "/setup.json", to_json(setup).dump(2) + "\n");
 }
 
-/// What an earlier run left is replaced.
+/// Replaces the catalog that an earlier run left in the record; without `from` only removes it.
 Status copy_catalog(const std::string& from, const std::string& to) {
   std::error_code error;
   std::filesystem::remove_all(to, error);

@@ -280,8 +280,11 @@ Result<JudgedAnswer> schedule(const CommandOptions& options, const ScheduleOptio
       runnable(**request)};
   if (asked.explain.empty() || options.output == OutputFormat::kJson) return answer;
   Result<std::string> waiting = waiting_text(**request, asked.explain);
-  if (waiting) answer.shown.text += "\n" + *waiting;
-  answer.verdict = waiting ? Status() : Status(tl::unexpected(waiting.error()));
+  if (waiting) {
+    answer.shown.text += "\n" + *waiting;
+  } else {
+    answer.verdict = tl::unexpected(waiting.error());
+  }
   return answer;
 }
 

@@ -106,6 +106,11 @@ TEST(ScheduleReport, ARefusedJobIsShownAndFailsTheVerb) {
       << answer.shown.text;
   ASSERT_EQ(answer.shown.json["refused"].size(), 2U);
   EXPECT_EQ(answer.shown.json["refused"][1]["job"], "vast");
+  queue.asked().explain = "a";
+  const JudgedAnswer explained = answer_of(queue);
+  EXPECT_TRUE(explained.shown.text.ends_with("\na starts\n")) << explained.shown.text;
+  ASSERT_FALSE(explained.verdict) << "an explained job leaves the refused ones refused";
+  EXPECT_EQ(explained.verdict.error().text(), "2 jobs can never run on this fleet");
 }
 
 TEST(ScheduleReport, WhatIsSharedIsToldAsAPartOfADevice) {

@@ -12,7 +12,7 @@ namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-/// The program's own name, with '-' for what may not stand in a name.
+/// Returns the file name of a program, with '-' for each character that a job's name cannot have.
 std::string name_of_program(const std::string& program) {
   constexpr std::size_t kNameMax = 64;
   std::string name = std::filesystem::path(program).filename().string();
@@ -48,7 +48,7 @@ Result<Variables> variables_of(const SubmitOptions& options) {
   return variables;
 }
 
-/// A point in time as a spec has it, or "2026-11-27 18:00" of UTC.
+/// Reads a point in time in the form of a spec, or as "2026-11-27 18:00" in UTC.
 Result<Instant> point_in_time(std::string text) {
   constexpr std::size_t kDate = 10;
   constexpr std::size_t kToMinutes = 16;
@@ -76,7 +76,8 @@ Status add_dependencies(const SubmitOptions& options, JobSpec& spec) {
   return {};
 }
 
-/// As text, which was read back: its lines are of a text that the user has not seen.
+/// Returns the text of a spec after reading it back. Errors have no line, because the user has not
+/// seen this text.
 Result<std::string> checked_text(const JobSpec& spec) {
   std::string text = write_job_spec(spec);
   const Result<Document> document = Document::parse(text, "");
@@ -86,13 +87,13 @@ Result<std::string> checked_text(const JobSpec& spec) {
   return text;
 }
 
-/// The last of a name holds.
+/// Sets a variable; a later value replaces an earlier one of the same name.
 void set(Variables& variables, const std::pair<std::string, std::string>& variable) {
   std::erase_if(variables, [&](const auto& each) { return each.first == variable.first; });
   variables.push_back(variable);
 }
 
-/// A script or a spec says itself how large it is.
+/// Refuses options that a script or a spec states itself: size, types and model of a job.
 Status check_size_is_not_said(const SubmitOptions& options) {
   const SubmitOptions none;
   const auto is_no = [](std::string_view option) {
@@ -127,7 +128,7 @@ Status overrule_launch(const SubmitOptions& options, JobSpec& spec) {
   return {};
 }
 
-/// Whether an option says what a spec or a script may say, too.
+/// Whether an option is given that replaces a key of the spec or a directive of the script.
 bool overrules(const SubmitOptions& options) {
   const SubmitOptions none;
   const bool words = !options.name.empty() || options.tenant != none.tenant ||
@@ -138,7 +139,7 @@ bool overrules(const SubmitOptions& options) {
          !options.terms.after.empty() || !options.launch.environment.empty();
 }
 
-/// What was said beside the file.
+/// Replaces the keys of the spec by the options that were given.
 Status overrule(const SubmitOptions& options, JobSpec& spec) {
   if (!options.name.empty()) spec.name = options.name;
   if (options.tenant != SubmitOptions().tenant) spec.tenant = options.tenant;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/format/field_writer.hpp"
+#include "base/text/count_text.hpp"
 #include "base/text/text_table.hpp"
 #include "verbs/plan/plan_text.hpp"
 #include "verbs/serve/serving_json.hpp"
@@ -157,18 +158,18 @@ std::string best_text(const ServingOffer& offer, const ServingQuestion& question
   const ServingInterval through = throughput_of(question, offer);
   const double tokens = p.output_tokens.value();
   return fmt::format(
-      "{} accelerators, {} x {}: {:.4g} requests/s of at most {:.4g}, {} output tokens/s ({} to "
+      "{}, {} x {}: {:.4g} requests/s of at most {:.4g}, {} output tokens/s ({} to "
       "{}).\n"
       "TTFT {}, TPOT {}, whole request {}.\n"
       "{:.4g} running sequences per instance, at most {:.0f} in flight; limited by: {}.\n"
       "Memory per device, GiB: weights {}, activations {}, KV cache {} ({} per sequence); total {} "
       "of {}.\n",
-      print_count(offer.accelerators()), print_count(offer.plan.replicas), devices_of(offer.plan),
-      p.requests, offer.requests_max, print_count(std::round(tokens)),
-      print_count(std::round(tokens * through.low)), print_count(std::round(tokens * through.high)),
-      around(p.ttft.value(), offer.first_token), around(p.tpot.value(), offer.latency),
-      around(p.e2e.value(), offer.latency), p.batch, offer.concurrency, fmt::join(bounds, ", "),
-      gib(memory.weights), gib(memory.activations),
+      counted(static_cast<std::uint64_t>(offer.accelerators()), "accelerator"),
+      print_count(offer.plan.replicas), devices_of(offer.plan), p.requests, offer.requests_max,
+      print_count(std::round(tokens)), print_count(std::round(tokens * through.low)),
+      print_count(std::round(tokens * through.high)), around(p.ttft.value(), offer.first_token),
+      around(p.tpot.value(), offer.latency), around(p.e2e.value(), offer.latency), p.batch,
+      offer.concurrency, fmt::join(bounds, ", "), gib(memory.weights), gib(memory.activations),
       gib(bytes_used(p, offer.plan) - memory.weights - memory.activations),
       fmt::format("{:.3f}", memory.sequence / kGibibyte), gib(bytes_used(p, offer.plan)),
       gib(memory.available));

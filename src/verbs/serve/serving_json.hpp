@@ -30,17 +30,17 @@ struct ServingIntervals {
 void add_serving_figures(Json& json, const ServingPrediction& prediction,
                          const ServingIntervals& intervals);
 
-/// Seconds by cause; they sum to the time of a token.
+/// Returns seconds by cause, which sum to the time of a token.
 [[nodiscard]] Json serving_breakdown_json(const StepTime& time);
 
-/// A row of a run file: the figures and {id, batch, memory_bytes, fits, plan, breakdown, warnings}.
-/// Precondition: every figure is finite.
+/// Returns a row of a run file: the figures and {id, batch, memory_bytes, fits, plan, breakdown,
+/// warnings}. Precondition: every figure is finite.
 [[nodiscard]] Json serving_estimate_json(const std::string& id, const ServingEstimate& estimate);
 
-/// {tp, pp, ep, attention_dp, replicas}, whole numbers.
+/// Adds {tp, pp, ep, attention_dp, replicas}, whole numbers.
 void add_serving_layout(Json& json, const ServingPlan& plan);
 
-/// Bytes of the fullest device with the running sequences' caches.
+/// Returns the bytes used on the fullest device, with the caches of the running sequences.
 [[nodiscard]] double bytes_used(const ServingPrediction& prediction, const ServingPlan& plan);
 
 }  // namespace orrery

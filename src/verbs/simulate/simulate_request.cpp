@@ -11,7 +11,7 @@
 namespace orrery {
 namespace {
 
-/// One end of a window: a time as --from takes it, or one since the simulation began.
+/// Reads one end of a window: a time in a form of --from, or one since the simulation began.
 Result<Instant> mark_of(const std::string& text, Instant begin) {
   if (Result<Instant> at = parse_trace_time(text)) return at;
   Result<Seconds> since = quantity_option<Seconds>("measure", text);
@@ -21,7 +21,8 @@ Result<Instant> mark_of(const std::string& text, Instant begin) {
 
 }  // namespace
 
-// "1 day..8 days", "2017-10-02..2017-10-09"; an end that is left out is that of the simulation.
+// Reads "1 day..8 days" or "2017-10-02..2017-10-09"; an end that is left out is that of the
+// simulation.
 Status SimulateRequest::load_measure(const std::string& window) {
   if (window.empty()) return {};
   const std::size_t dots = window.find("..");

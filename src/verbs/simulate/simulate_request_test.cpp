@@ -162,6 +162,11 @@ TEST(SimulateRequestTest, TheWindowOfMeasurementsTakesDatesAndTimesSinceTheBegin
   ASSERT_TRUE(request->measure());
   EXPECT_EQ(request->measure()->from, at("2020-06-02T00:00:00"));
   EXPECT_EQ(request->measure()->to, at("2020-06-04T00:00:00"));
+  files.asked().results.measure = "2020-06-02..2020-06-04";
+  request = files.load();
+  ASSERT_TRUE(request->measure());
+  EXPECT_EQ(request->measure()->from, at("2020-06-02T00:00:00"));
+  EXPECT_EQ(request->measure()->to, at("2020-06-04T00:00:00"));
   files.asked().results.measure = "2020-06-02T00:00:00..";
   request = files.load();
   EXPECT_EQ(request->measure()->from, at("2020-06-02T00:00:00"));

@@ -53,7 +53,7 @@ std::string price_of_accelerators(const SimulateOptions& asked) {
       word_of(asked.world.prices.empty() ? PriceBasis::kOnDemand : PriceBasis::kOwned));
 }
 
-/// Loads the facts, and the fleet file, which may bring some.
+/// Loads the fleet file and the facts, with those that the file adds.
 Status SimulatedFleet::load_facts(const CommandOptions& options, const SimulateOptions& asked,
                                   SpecFiles& files) {
   FactOverlay brought;
@@ -69,7 +69,8 @@ Status SimulatedFleet::load_facts(const CommandOptions& options, const SimulateO
   return {};
 }
 
-/// The file of --fleet, or a fleet of --accelerators. A file says itself which nodes are owned.
+/// Returns the fleet of --fleet, or one made for --accelerators. A file states which nodes are
+/// owned.
 Result<FleetSpec> SimulatedFleet::fleet_asked_for(const SimulateOptions& asked,
                                                   const Loading& loading) {
   if (asked.machines.fleet.empty() == asked.machines.accelerators.empty()) {

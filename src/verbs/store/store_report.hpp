@@ -11,9 +11,9 @@
 
 namespace orrery {
 
-/// "batches 3 to 9", or why there are none.
+/// Returns "batches 3 to 9", or why there are none.
 [[nodiscard]] std::string batches_text(const StoreExtent& extent);
-/// Says what compacting did to the store of that name.
+/// Returns what compacting did to the store with this name.
 [[nodiscard]] VerbAnswer compacted_answer(const std::string& name, const CompactedLog& log);
 
 // `path`: the directory of a store, or a backup file. Errors of each: no store there (kInput);

@@ -109,7 +109,11 @@ Result<TraceFormat> guess_trace_format(std::string_view text, const std::string&
 }
 
 Result<Instant> parse_trace_time(std::string_view text) {
-  if (looks_like_wall_clock(text)) return parse_wall_clock(text);
+  constexpr std::size_t kDate = std::string_view("2017-10-01").size();
+  if (looks_like_wall_clock(text)) {
+    return parse_wall_clock(text.size() == kDate ? std::string(text) + "T00:00:00"
+                                                 : std::string(text));
+  }
   const std::optional<std::int64_t> ns = parse_nanoseconds(text, TimeUnit::kSeconds);
   if (ns) return Instant::from_ns(*ns);
   return input_error({}, fmt::format("\"{}\" is not a time; expected \"2017-10-01T00:00:00\" or "

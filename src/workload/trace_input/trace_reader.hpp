@@ -31,8 +31,9 @@ inline constexpr std::size_t kTraceBytesMax = std::size_t{256} << 20;
 [[nodiscard]] Result<TraceFormat> guess_trace_format(std::string_view text,
                                                      const std::string& file);
 
-/// A point in time as an option of a command gives it: a wall clock (without a zone it is UTC), or
-/// seconds since the trace's epoch. Errors (without position): neither.
+/// A point in time as an option of a command gives it: a wall clock (without a zone it is UTC), a
+/// date (its first second), or seconds since the trace's epoch. Errors (without position): none of
+/// these.
 [[nodiscard]] Result<Instant> parse_trace_time(std::string_view text);
 
 }  // namespace orrery

@@ -452,8 +452,9 @@ TEST(TraceReader, AFileWithoutJobsIsATrace) {
 TEST(TraceReader, TimesOfOptionsAreWallClocksOrSeconds) {
   const Result<Instant> wall = Instant::parse("2017-10-01T00:00:00Z");
   ASSERT_TRUE(wall);
-  for (const char* text : {"2017-10-01T00:00:00", "2017-10-01 00:00:00", "2017-10-01T00:00:00Z",
-                           "2017-10-01 02:00:00+02:00", "1506816000", "1506816000.0"}) {
+  for (const char* text :
+       {"2017-10-01T00:00:00", "2017-10-01 00:00:00", "2017-10-01T00:00:00Z",
+        "2017-10-01 02:00:00+02:00", "2017-10-01", "1506816000", "1506816000.0"}) {
     const Result<Instant> time = parse_trace_time(text);
     ASSERT_TRUE(time) << text;
     EXPECT_EQ(*time, *wall) << text;
