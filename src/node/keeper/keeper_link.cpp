@@ -28,8 +28,8 @@ std::string words_of(int code) { return std::generic_category().message(code); }
 
 }  // namespace
 
-KeeperLink::KeeperLink(RealEnv& real, KeeperEvents& events, const AttemptId& id, KeeperFiles files)
-    : real_(real), events_(events), id_(id), files_(std::move(files)), patience_(kFirstLook) {}
+KeeperLink::KeeperLink(RealEnv& real, KeeperEvents& events, KeeperPlace place)
+    : real_(real), events_(events), place_(std::move(place)), patience_(kFirstLook) {}
 
 KeeperLink::~KeeperLink() {
   stop_waiting();
@@ -38,7 +38,7 @@ KeeperLink::~KeeperLink() {
   if (process_watch_ != WatchId::kNone) real_.loop().unwatch(process_watch_);
 }
 
-Status KeeperLink::start(const std::string& program) {
+Status KeeperLink::start() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
     return environment_error(fmt::format("cannot make a pipe: {}", words_of(errno)));
@@ -47,11 +47,12 @@ Status KeeperLink::start(const std::string& program) {
   const FileDescriptor writing(ends[1]);
   (void)::fcntl(reading.get(), F_SETFL, O_NONBLOCK);
   SpawnSettings settings(writing.get());
-  settings.send_errors_to(files_.errors());
-  if (const int failed = settings.run(child_, {program, files_.directory, files_.run});
+  settings.send_errors_to(place_.files.errors());
+  if (const int failed =
+          settings.run(child_, {place_.program, place_.files.directory, place_.files.run});
       failed != 0) {
     child_ = 0;
-    return environment_error(fmt::format("cannot run {}: {}", program, words_of(failed)));
+    return environment_error(fmt::format("cannot run {}: {}", place_.program, words_of(failed)));
   }
   if (Status watching = watch_child(std::move(reading)); !watching) {
     end_child();
@@ -141,7 +142,8 @@ void KeeperLink::give_up() {
 
 void KeeperLink::connect() {
   stop_waiting();
-  const Result<ConnectionId> connection = real_.env().transport.connect(files_.socket(), *this);
+  const Result<ConnectionId> connection =
+      real_.env().transport.connect(place_.files.socket(), *this);
   if (!connection) return wait(patience_, &KeeperLink::look);
   connection_ = *connection;
   // The adoption comes first: without an order the keeper does not know its agent.
@@ -159,11 +161,11 @@ void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
   if (!said) return;  // Message of an unknown release: the lock still shows the keeper's end.
   patience_ = kFirstLook;
   if (const auto* status = std::get_if<KeeperStatus>(&*said)) {
-    events_.on_status(id_, *status);
+    events_.on_status(place_.id, *status);
   } else if (const auto* paces = std::get_if<RankPaces>(&*said)) {
-    events_.on_paces(id_, *paces);
+    events_.on_paces(place_.id, *paces);
   } else if (const auto* wrong = std::get_if<WrongResults>(&*said)) {
-    events_.on_wrong(id_, *wrong);
+    events_.on_wrong(place_.id, *wrong);
   } else if (const auto* abilities = std::get_if<KeeperAbilities>(&*said)) {
     runs_commands_ = abilities->commands;
   } else if (const auto* output = std::get_if<ExecOutput>(&*said)) {
@@ -171,14 +173,14 @@ void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
   } else if (const auto* end = std::get_if<ExecEnd>(&*said)) {
     events_.on_command_end(*end);
   } else {
-    events_.on_tail(id_, std::get<LogTail>(*said));
+    events_.on_tail(place_.id, std::get<LogTail>(*said));
   }
 }
 
 void KeeperLink::on_close(ConnectionId, const Closed&) {
   connection_ = ConnectionId::kNone;
   runs_commands_ = false;
-  events_.on_break(id_);
+  events_.on_break(place_.id);
   wait(patience_, &KeeperLink::look);
 }
 
@@ -186,12 +188,12 @@ void KeeperLink::on_close(ConnectionId, const Closed&) {
 
 void KeeperLink::look() {
   stop_waiting();
-  if (child_ == 0 && seal_if_over(files_)) {
+  if (child_ == 0 && seal_if_over(place_.files)) {
     if (connection_ != ConnectionId::kNone) {
       real_.env().transport.close(std::exchange(connection_, ConnectionId::kNone));
     }
     const std::string why = failure();
-    events_.on_over(id_, why);
+    events_.on_over(place_.id, why);
     return;
   }
   patience_ = std::min(patience_ * 2, kLooksApart);
@@ -214,7 +216,7 @@ void KeeperLink::stop_waiting() {
 
 std::string KeeperLink::failure() const {
   if (came_to_life_) return "";
-  std::string words = real_.env().storage.read_file(files_.errors(), 1 << 16).value_or("");
+  std::string words = real_.env().storage.read_file(place_.files.errors(), 1 << 16).value_or("");
   while (words.ends_with('\n')) words.pop_back();
   return words.empty() ? said_ : printable(words, 400);
 }

@@ -1,11 +1,11 @@
 // node/keeper/keeper_link.hpp - an agent's link to one keeper: starts or finds it, communicates
 // with it, watches it until no process is left.
 //
-// Owned by the agent's process, used on its loop, never blocks it. A keeper lives as long as the
-// lock of its directory is held, by its guard or by the keeper itself, until no process is left;
-// the end of the child, or of the connection, only triggers a check of the lock. A connection that
-// is lost while the keeper lives is made again. Cost: a handful of system calls each start,
-// connection and end.
+// Owned by the attempt (node/attempts/node_attempt.hpp), used on its loop, never blocks it. A
+// keeper lives as long as the lock of its directory is held, by its guard or by the keeper itself,
+// until no process is left; the end of the child, or of the connection, only triggers a check of
+// the lock. A connection that is lost while the keeper lives is made again. Cost: a handful of
+// system calls each start, connection and end.
 #pragma once
 
 #include <sys/types.h>
@@ -37,25 +37,41 @@ class KeeperEvents {
   virtual void on_over(const AttemptId& id, const std::string& failure) = 0;
 };
 
-class KeeperLink final : public ConnectionEvents, public ReadyHandler {
+/// A keeper as its attempt uses it.
+class KeeperHandle {
+ public:
+  virtual ~KeeperHandle() = default;
+  /// Runs the keeper in the directory, whose launch file is written. Errors: it could not be run;
+  /// then the handle has nothing left to do, and on_over does not come.
+  [[nodiscard]] virtual Status start() = 0;
+  /// Adopts the living keeper of the directory.
+  virtual void adopt() = 0;
+  /// Sends in order, once the keeper is connected.
+  virtual void tell(const KeeperInput& message) = 0;
+  /// Whether the keeper has reported, on the present connection, that it runs commands beside its
+  /// ranks.
+  [[nodiscard]] virtual bool runs_commands() const = 0;
+};
+
+/// What a link needs to find or start its keeper.
+struct KeeperPlace {
+  std::string program;  ///< path of orrery-keeper
+  AttemptId id;
+  KeeperFiles files;
+};
+
+class KeeperLink final : public KeeperHandle, public ConnectionEvents, public ReadyHandler {
  public:
   /// `real` and `events` are borrowed. Precondition: start() or adopt() follows, once.
-  KeeperLink(RealEnv& real, KeeperEvents& events, const AttemptId& id, KeeperFiles files);
+  KeeperLink(RealEnv& real, KeeperEvents& events, KeeperPlace place);
   KeeperLink(const KeeperLink&) = delete;
   KeeperLink& operator=(const KeeperLink&) = delete;
   ~KeeperLink() override;
 
-  /// Runs `program` in the directory, whose launch file is written. Errors: it could not be run;
-  /// then the link has nothing left to do, and on_over does not come.
-  [[nodiscard]] Status start(const std::string& program);
-  /// Adopts the living keeper of the directory.
-  void adopt();
-
-  /// Sends in order, once the keeper is connected.
-  void tell(const KeeperInput& message);
-  /// Whether the keeper has reported, on the present connection, that it runs commands beside its
-  /// ranks.
-  [[nodiscard]] bool runs_commands() const { return runs_commands_; }
+  [[nodiscard]] Status start() override;
+  void adopt() override;
+  void tell(const KeeperInput& message) override;
+  [[nodiscard]] bool runs_commands() const override { return runs_commands_; }
 
   void on_frame(ConnectionId connection, std::string_view frame) override;
   void on_close(ConnectionId connection, const Closed& closed) override;
@@ -75,8 +91,7 @@ class KeeperLink final : public ConnectionEvents, public ReadyHandler {
 
   RealEnv& real_;
   KeeperEvents& events_;
-  AttemptId id_;
-  KeeperFiles files_;
+  KeeperPlace place_;
   pid_t child_ = 0;         ///< not yet reaped; 0: none, or started by an earlier agent
   FileDescriptor says_;     ///< what the child writes until it is ready
   FileDescriptor process_;  ///< of the child

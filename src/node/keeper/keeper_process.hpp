@@ -15,7 +15,7 @@
 
 #include "agent/keeper.hpp"
 #include "base/system/real_env.hpp"
-#include "node/agent/exec_table.hpp"
+#include "node/exec/exec_table.hpp"
 #include "node/descriptor_watch.hpp"
 #include "node/keeper/keeper_launch.hpp"
 #include "node/keeper/keeper_wire.hpp"

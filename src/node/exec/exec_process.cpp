@@ -1,4 +1,4 @@
-#include "node/agent/exec_process.hpp"
+#include "node/exec/exec_process.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// node/agent/hook_process.hpp - a program of the operator's that runs beside the agent: a prologue,
-// an epilogue, a check of the node's health.
+// node/health/hook_process.hpp - a program of the operator's that runs beside the agent: a
+// prologue, an epilogue, a check of the node's health.
 //
 // Owned by the object that started it, on the loop. It runs in a session of its own, which is
 // killed as a whole when the program ends, when its time is over, and with this object. Cost: a

@@ -1,4 +1,4 @@
-#include "node/agent/exec_table.hpp"
+#include "node/exec/exec_table.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "node/agent/hook_process.hpp"
+#include "node/health/hook_process.hpp"
 
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -1,4 +1,4 @@
-#include "node/agent/health_check.hpp"
+#include "node/health/health_check.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// node/agent/exec_table.hpp - the commands that run beside the ranks of an attempt on one node, by
+// node/exec/exec_table.hpp - the commands that run beside the ranks of an attempt on one node, by
 // their numbers.
 //
 // Owned by the keeper, used on its loop. They are processes of the attempt like its ranks: they are
@@ -11,7 +11,7 @@
 #include <map>
 #include <memory>
 
-#include "node/agent/exec_process.hpp"
+#include "node/exec/exec_process.hpp"
 #include "node/keeper/rank_table.hpp"
 
 namespace orrery {

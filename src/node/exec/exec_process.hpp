@@ -1,4 +1,4 @@
-// node/agent/exec_process.hpp - a command that runs beside the ranks of an attempt for a client:
+// node/exec/exec_process.hpp - a command that runs beside the ranks of an attempt for a client:
 // its process, its pipes or its terminal, and what is on its way between it and the client.
 //
 // Owned by the keeper's ExecTable, used on its loop; never blocks it. Output is read while fewer

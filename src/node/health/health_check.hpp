@@ -1,7 +1,7 @@
-// node/agent/health_check.hpp - runs the operator's check of the node periodically, and counts
+// node/health/health_check.hpp - runs the operator's check of the node periodically, and counts
 // failures.
 //
-// Owned by the agent's process, on its loop. One process at a time.
+// Owned by the node's NodeFitness, on the loop. One process at a time.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "node/agent/agent_spec.hpp"
-#include "node/agent/hook_process.hpp"
+#include "node/health/hook_process.hpp"
 
 namespace orrery {
 

@@ -1,0 +1,61 @@
+// node/agent/agent_driver.hpp - drives the Agent (agent/agent.hpp) of a real node: passes inputs to
+// it at the time of CLOCK_BOOTTIME, has its effects carried out, and wakes it when it is due.
+//
+// Owned by the agent's process, used on its loop.
+// Invariant: between two callbacks of the loop no effect waits, and the timer is armed.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "agent/agent.hpp"
+#include "base/env.hpp"
+#include "base/system/real_clock.hpp"
+#include "node/agent_wire.hpp"
+
+namespace orrery {
+
+class AgentDriver {
+ public:
+  /// Carries out an effect. `program`: that of the order that is being obeyed; nullptr: the effect
+  /// is of no order.
+  using CarryOut = std::function<void(const AgentEffect& effect, const NodeProgram* program)>;
+
+  /// `carry_out` may call this object, also act(): effects that come meanwhile follow in order.
+  AgentDriver(Timers& timers, CarryOut carry_out)
+      : timers_(timers), carry_out_(std::move(carry_out)) {}
+  AgentDriver(const AgentDriver&) = delete;
+  AgentDriver& operator=(const AgentDriver&) = delete;
+  ~AgentDriver();
+
+  /// Makes the agent, with the attempts whose keepers live here. Precondition: once, before all
+  /// other inputs; act() follows.
+  void begin(const AgentSetup& setup, std::span<const AttemptId> found);
+  [[nodiscard]] bool begun() const { return agent_.has_value(); }
+
+  /// Obeys an order, and acts.
+  void obey(const NodeOrder& order);
+  // Inputs whose effects wait for act().
+  void keeper_report(const AttemptReport& report) { agent_->on_keeper_report(report, now()); }
+  void keeper_exit(const AttemptId& id) { agent_->on_keeper_exit(id, now()); }
+  void fault(const HealthFault& fault) { agent_->on_fault(fault, now()); }
+  void mended() { agent_->on_mended(now()); }
+  void signals(const Signals& signals) { agent_->on_signals(signals); }
+  /// Has all effects carried out, then waits for the agent's next instant.
+  void act() { act_for(nullptr); }
+
+ private:
+  void act_for(const NodeProgram* program);
+  void arm_timer();
+  [[nodiscard]] Instant now() const { return clock_.now_boot(); }
+
+  Timers& timers_;
+  CarryOut carry_out_;
+  RealClock clock_;
+  std::optional<Agent> agent_;
+  std::optional<TimerId> timer_;
+  bool acting_ = false;
+};
+
+}  // namespace orrery
