@@ -10,49 +10,13 @@
 #include <set>
 
 #include "base/system/real_env.hpp"
+#include "base/set_time_test.hpp"
 #include "executor/lab_test.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr Duration kDay = Duration::hours(24);
-
-class VirtualTime final : public Clock, public Timers {
- public:
-  [[nodiscard]] Instant now_wall() const override { return now; }
-  [[nodiscard]] Instant now_monotonic() const override { return now; }
-  TimerId call_at(Instant at, Callback callback) override {
-    const TimerId id{at, ++made_};
-    waiting_[id] = std::move(callback);
-    return id;
-  }
-  TimerId call_after(Duration delay, Callback callback) override {
-    return call_at(now + delay, std::move(callback));
-  }
-  bool cancel(const TimerId& timer) override { return waiting_.erase(timer) == 1; }
-
-  [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
-  void run_until(Instant end) {
-    while (!waiting_.empty() && waiting_.begin()->first.at <= end) {
-      auto first = waiting_.extract(waiting_.begin());
-      now = std::max(now, first.key().at);
-      first.mapped()();
-    }
-    now = end;
-  }
-
-  Instant now = Instant() + kDay * 20'000;
-
- private:
-  std::map<TimerId, Callback> waiting_;
-  std::uint64_t made_ = 0;
-};
-
-class SetEntropy final : public Entropy {
- public:
-  [[nodiscard]] std::uint64_t draw() override { return ++drawn; }
-  std::uint64_t drawn = 0;
-};
 
 class CertificateRenewalTest : public ::testing::Test {
  protected:
@@ -96,7 +60,7 @@ class CertificateRenewalTest : public ::testing::Test {
     std::string request;
   };
   const std::unique_ptr<RealEnv> real_ = RealEnv::create().value();
-  VirtualTime time_;
+  SetTime time_;
   SetEntropy entropy_;
   SilentLog sink_;
   std::string directory_;

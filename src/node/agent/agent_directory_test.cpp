@@ -1,0 +1,93 @@
+// node/agent/agent_directory_test.cpp - who may use a directory, and what its files say to the
+// next.
+#include "node/agent/agent_directory.hpp"
+
+#include "node/agent/agent_parts_test.hpp"
+
+namespace orrery {
+namespace {
+
+class AgentDirectoryTest : public AgentPartTest {
+ protected:
+  void SetUp() override {
+    AgentPartTest::SetUp();
+    place_ = directory_ + "/node";
+  }
+  [[nodiscard]] Result<AgentDirectory> open() {
+    return AgentDirectory::open(real_->env().storage, place_);
+  }
+
+  std::string place_;
+};
+
+TEST_F(AgentDirectoryTest, EachAgentHasTheNextIncarnation) {
+  EXPECT_EQ(open().value().incarnation(), 1u);
+  EXPECT_EQ(open().value().incarnation(), 2u);
+  EXPECT_EQ(read(place_ + "/incarnation"), "2\n");
+}
+
+TEST_F(AgentDirectoryTest, AnIncarnationThatCannotBeReadCountsAsNone) {
+  std::filesystem::create_directories(place_);
+  ASSERT_TRUE(real_->env().storage.write_file(place_ + "/incarnation", "many\n"));
+  EXPECT_EQ(open().value().incarnation(), 1u);
+}
+
+TEST_F(AgentDirectoryTest, OneAgentAtATimeHoldsIt) {
+  {
+    const Result<AgentDirectory> first = open();
+    ASSERT_TRUE(first);
+    const Result<AgentDirectory> second = open();
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().message, place_ + "/lock: another agent holds it");
+    EXPECT_EQ(second.error().kind, ErrorKind::kEnvironment);
+  }
+  const Result<AgentDirectory> next = open();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->incarnation(), 2u) << "the refused agent is not counted";
+}
+
+TEST_F(AgentDirectoryTest, WhatRunsHereIsNotShownToAnotherCluster) {
+  Result<AgentDirectory> directory = open();
+  ASSERT_TRUE(directory);
+  EXPECT_TRUE(directory->join(0xabc, NodeId(3), 5)) << "before the first there is no other cluster";
+  EXPECT_TRUE(directory->join(0xabc, NodeId(3), 5));
+  const Status other = directory->join(0xdef, NodeId(3), 1);
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().message,
+            place_ +
+                ": what runs here belongs to cluster 0000000000000abc node 3, not to cluster "
+                "0000000000000def node 3");
+  EXPECT_FALSE(directory->join(0xabc, NodeId(4), 1)) << "another node of the same cluster";
+  EXPECT_TRUE(directory->join(0xabc, NodeId(3), 1)) << "a refusal changes nothing";
+}
+
+TEST_F(AgentDirectoryTest, AnEmptyNodeMayJoinAnotherCluster) {
+  Result<AgentDirectory> directory = open();
+  ASSERT_TRUE(directory);
+  ASSERT_TRUE(directory->join(0xabc, NodeId(3), 0));
+  EXPECT_TRUE(directory->join(0xdef, NodeId(9), 0));
+  EXPECT_FALSE(directory->join(0xabc, NodeId(3), 1)) << "now it is of the newer one";
+}
+
+TEST_F(AgentDirectoryTest, APathThatSocketsDoNotFitIntoSaysHowLongItMayBe) {
+  const std::string longest = directory_ + "/" + std::string(200, 'x');
+  const Status refused = check_agent_directory(real_->env().storage, longest);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kInput);
+  std::size_t most = 0;
+  for (std::size_t size = 1; size <= longest.size(); ++size) {
+    if (check_agent_directory(real_->env().storage, longest.substr(0, size))) most = size;
+  }
+  EXPECT_NE(refused.error().message.find(fmt::format(": at most {} bytes", most)),
+            std::string::npos)
+      << refused.error().message;
+}
+
+TEST_F(AgentDirectoryTest, APathThatIsTooLongIsNotMade) {
+  place_ = directory_ + "/" + std::string(200, 'x');
+  EXPECT_FALSE(open());
+  EXPECT_FALSE(std::filesystem::exists(place_));
+}
+
+}  // namespace
+}  // namespace orrery
