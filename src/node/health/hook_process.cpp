@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -104,7 +105,10 @@ void HookProcess::end(const std::string& failure) {
   unwatch(output_watch_);
   while (tail_.ends_with('\n')) tail_.pop_back();
   std::string whole = failure;
-  if (!failure.empty() && !tail_.empty()) whole += ": " + printable(tail_, kEvidenceMax);
+  if (!failure.empty() && !tail_.empty()) {
+    const std::size_t cut = tail_.size() - std::min(tail_.size(), kEvidenceMax);
+    whole += ": " + printable(std::string_view(tail_).substr(cut), kEvidenceMax);
+  }
   const Ended ended = std::move(ended_);
   ended(whole);
 }

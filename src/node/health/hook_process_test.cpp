@@ -39,6 +39,13 @@ TEST_F(HookProcessTest, AFailureSaysItsStatusAndTheEndOfTheOutput) {
   EXPECT_EQ(run(shell("kill -9 $$")), "signal 9");
 }
 
+TEST_F(HookProcessTest, OfMuchOutputTheEndIsKept) {
+  const std::string failure = run(
+      shell("i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo last; exit 1"));
+  EXPECT_NE(failure.find("last"), std::string::npos) << failure;
+  EXPECT_LT(failure.size(), 1000u);
+}
+
 TEST_F(HookProcessTest, AProgramThatIsNotThereIsAFailure) {
   EXPECT_EQ(run({{"/nowhere/check"}, {}, kLong}),
             "cannot run /nowhere/check: No such file or directory");
