@@ -44,6 +44,7 @@ void answer_from_files(const LogPlace& place, const AskedLog& asked) {
 }
 
 void AttemptLogs::ask(const AskedLog& asked) {
+  if (keeper_gone_) return answer_from_files(place_, asked);
   asked_.push_back(asked);
   keeper_.tell(LogQuestion{asked.log.gang, asked.log.rank, first_byte(asked.log)});
 }
@@ -65,9 +66,18 @@ void AttemptLogs::on_tail(const LogTail& tail) {
   release_if_kept();
 }
 
-void AttemptLogs::on_break() {
+void AttemptLogs::answer_pending() {
   for (const AskedLog& asked : std::exchange(asked_, {})) answer_from_files(place_, asked);
+}
+
+void AttemptLogs::on_break() {
+  answer_pending();
   release_if_kept();
+}
+
+void AttemptLogs::on_keeper_gone() {
+  keeper_gone_ = true;
+  answer_pending();
 }
 
 void AttemptLogs::keep_then_release() {

@@ -40,11 +40,13 @@ class AttemptLogs {
   /// `keeper` is borrowed.
   AttemptLogs(LogPlace place, KeeperHandle& keeper) : place_(std::move(place)), keeper_(keeper) {}
 
-  /// Asks the keeper.
+  /// Asks the keeper or, once it has gone, the files.
   void ask(const AskedLog& asked);
   void on_tail(const LogTail& tail);
   /// Notes that the keeper answers no pending question.
   void on_break();
+  /// Notes that the keeper answers no question any more, or never came to life.
+  void on_keeper_gone();
   /// Releases the keeper, once it has answered with the ends of its logs for the controller.
   /// Precondition: the controller knows of the attempt's end.
   void keep_then_release();
@@ -53,12 +55,14 @@ class AttemptLogs {
   void on_over();
 
  private:
+  void answer_pending();
   void release_if_kept();
 
   LogPlace place_;
   KeeperHandle& keeper_;
   std::deque<AskedLog> asked_;  ///< pending questions to the keeper
   bool released_ = false;       ///< the keeper may go once the ends of its logs are here
+  bool keeper_gone_ = false;
 };
 
 }  // namespace orrery

@@ -72,6 +72,7 @@ void NodeAttempt::end_unstarted(AttemptEnd end) {
   if (end.kind == ExitKind::kInfra) end.blame.node = session_.node();
   report_.stage = RankStage::kGone;
   report_.end = std::move(end);
+  logs_.on_keeper_gone();
   events_.on_unstarted(report_);
   events_.on_over(id_, report_);
 }
@@ -86,6 +87,7 @@ void NodeAttempt::carry_out(const KeeperOrder& order, const std::vector<GangLayo
     hooks_.stop();
     report_.stage = RankStage::kGone;
     report_.applied = order.stamp;
+    logs_.on_keeper_gone();
     return events_.on_over(id_, report_);
   }
   keeper_->tell(AgentOrder{order, gangs});
@@ -160,6 +162,7 @@ void NodeAttempt::on_over(const AttemptId&, const std::string& failure) {
   if (!failure.empty()) return end_unstarted(fault_of_start(failure));
   events_.on_keeper_end(id_);
   over_ = true;
+  logs_.on_keeper_gone();
   if (!begin_epilogue() && hooks_.step() != AttemptHooks::Step::kEpilogue) finish(std::nullopt);
 }
 

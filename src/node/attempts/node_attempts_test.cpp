@@ -396,6 +396,42 @@ TEST_F(NodeAttemptsTest, AfterAKeepersDeathTheEpilogueRunsBeforeTheAgentReportsI
   EXPECT_EQ(last_report().end->blame.evidence, "the keeper of its ranks died");
 }
 
+// --- Questions without a keeper that answers ----------------------------------------------------
+
+TEST_F(NodeAttemptsTest, AQuestionDuringAPrologueIsAnsweredThoughNoKeeperCame) {
+  make({.prologue = script("exec sleep 600")});
+  launch();
+  attempts_->answer({.id = 1, .attempt = kAttempt, .log = {0, 0, 0}});
+  order(KillRanks{{kAttempt, 1}});
+  ASSERT_EQ(channel_.all<AttemptLogPart>().size(), 1u) << "its reader would wait in vain";
+  EXPECT_EQ(channel_.all<AttemptLogPart>()[0].id, 1u);
+  EXPECT_FALSE(channel_.all<AttemptLogPart>()[0].found);
+}
+
+TEST_F(NodeAttemptsTest, AQuestionToAKeeperThatDoesNotStartIsAnswered) {
+  launch();
+  attempts_->answer({.id = 1, .attempt = kAttempt, .log = {0, 0, 0}});
+  say_over("exit status 127");
+  ASSERT_EQ(channel_.all<AttemptLogPart>().size(), 1u);
+  EXPECT_EQ(channel_.all<AttemptLogPart>()[0].id, 1u);
+}
+
+TEST_F(NodeAttemptsTest, AQuestionDuringAnEpilogueIsAnsweredFromTheFiles) {
+  make({.epilogue = script("exec sleep 600")});
+  launch();
+  ASSERT_TRUE(real_->env().storage.write_file(log_path(files(), {0, 0}), "output"));
+  say(RankStage::kGone);
+  attempts_->answer({.id = 1, .attempt = kAttempt, .log = {0, 0, 0}});
+  EXPECT_TRUE(channel_.all<AttemptLogPart>().empty()) << "the keeper is still here";
+  say_over();
+  attempts_->answer({.id = 2, .attempt = kAttempt, .log = {0, 0, 0}});
+  const std::vector<AttemptLogPart> parts = channel_.all<AttemptLogPart>();
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].id, 1u);
+  EXPECT_EQ(parts[1].id, 2u);
+  EXPECT_EQ(parts[1].part.bytes, "output");
+}
+
 // --- The end of work here -----------------------------------------------------------------------
 
 TEST_F(NodeAttemptsTest, AnAbandonedNodeIsClearOnceNoRankRuns) {
