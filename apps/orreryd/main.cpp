@@ -227,7 +227,7 @@ void Daemon::report_changes(const std::string& file, const std::vector<LineChang
   for (const LineChange& change : changes) {
     const std::string text = change_text(file, change);
     log_.warning(env_.clock.now_wall(), "file changed", {{"what", text}});
-    controller_->note_file_change(text);
+    controller_->drift().note_line(text);
   }
 }
 
@@ -245,8 +245,9 @@ void Daemon::report_settings() {
 void Daemon::compare_fleet() {
   const Result<std::string> yaml = text("fleet.yaml");
   if (!yaml) return;
-  const std::string& holds = controller_->fleet_text();
-  if (*yaml == holds) return controller_->compare_fleet(*controller_->state().setup().topology);
+  const std::string& holds = controller_->fleet().text();
+  const Topology& in_use = *controller_->state().setup().topology;
+  if (*yaml == holds) return controller_->drift().compare(in_use, in_use);
   report_changes("fleet.yaml", line_changes(holds, *yaml));
   const std::string path = options_.directory + "/fleet.yaml";
   log_.warning(env_.clock.now_wall(),
@@ -259,7 +260,7 @@ void Daemon::compare_fleet() {
     if (!facts) return tl::unexpected(facts.error());
     return build_topology(file->spec, facts->catalog());
   }();
-  if (topology) return controller_->compare_fleet(*topology);
+  if (topology) return controller_->drift().compare(*topology, in_use);
   log_.warning(env_.clock.now_wall(), "fleet.yaml was changed and is no longer a valid fleet",
                {{"why", topology.error().text()}});
 }

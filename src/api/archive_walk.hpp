@@ -22,7 +22,8 @@ class ArchiveWalk {
   /// Returns none where the job is not in the archive, or cannot be read.
   [[nodiscard]] std::optional<v1::Job> find(std::uint64_t id) {
     if (rows_.empty() || id < rows_.back().id) {
-      StorageResult<std::vector<ArchivedJob>> rows = controller_.archived(id + 1, kRows);
+      StorageResult<std::vector<ArchivedJob>> rows =
+          controller_.store().archive().archived(id + 1, kRows);
       if (!rows) return std::nullopt;
       rows_ = *std::move(rows);
     }

@@ -32,10 +32,10 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
 
   void begin(NodeId node, AttemptExecOpen command) {
     const auto self = shared_from_this();
-    const Result<std::uint64_t> opened =
-        controller_.commands().open(node, std::move(command),
-                                    {[self](const ExecOutput& output) { self->hear(output); },
-                                     [self](const ExecEnd& end) { self->hear(end); }});
+    const Result<std::uint64_t> opened = controller_.sessions().commands().open(
+        node, std::move(command),
+        {[self](const ExecOutput& output) { self->hear(output); },
+         [self](const ExecEnd& end) { self->hear(end); }});
     if (!opened) return call_->fail(opened.error());
     id_ = *opened;
     call_->open();
@@ -56,7 +56,7 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
     receiving_ = false;
     if (over_) return;
     if (!call_->wanted()) return close();
-    if (more == nullptr) return controller_.commands().tell({.id = id_, .end = true});
+    if (more == nullptr) return controller_.sessions().commands().tell({.id = id_, .end = true});
     if (more->input().size() > kInputBytesMax) {
       close();
       return call_->finish({CallCode::kInvalidArgument,
@@ -66,7 +66,7 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
     ExecInput input{.id = id_, .bytes = more->input(), .end = more->input_end()};
     if (more->has_terminal()) input.terminal = terminal_size(more->terminal());
     input_on_the_way_ += input.bytes.size();
-    controller_.commands().tell(input);
+    controller_.sessions().commands().tell(input);
     receive_if_room();
   }
 
@@ -90,7 +90,7 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
 
   void note_taken() {
     const std::uint64_t taken = std::exchange(output_on_the_way_, 0);
-    if (!over_ && taken > 0) controller_.commands().tell({.id = id_, .taken = taken});
+    if (!over_ && taken > 0) controller_.sessions().commands().tell({.id = id_, .taken = taken});
   }
 
   void hear(const ExecEnd& end) {
@@ -104,7 +104,7 @@ class ExecSession final : public std::enable_shared_from_this<ExecSession> {
   /// The client has gone: the command ends.
   void close() {
     if (std::exchange(over_, true)) return;
-    controller_.commands().close(id_);
+    controller_.sessions().commands().close(id_);
     call_->finish({CallCode::kCancelled, ""});
   }
 
@@ -194,7 +194,7 @@ void exec(Controller& controller, const v1::ExecRequest& request,
       judged.code != CallCode::kOk) {
     return call->finish(judged);
   }
-  const std::vector<RankLogs::Place> places = controller.logs().rank_places(id);
+  const std::vector<RankLogs::Place> places = controller.sessions().logs().rank_places(id);
   const auto place = std::ranges::find_if(places, [&](const RankLogs::Place& each) {
     return each.gang == request.gang() && each.rank == request.rank();
   });

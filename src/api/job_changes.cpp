@@ -154,10 +154,10 @@ void JobChanges::change(const v1::ChangeJobRequest& request, const CallPtr& call
                          fmt::format("job {} runs: only an operator raises its time limit, {}",
                                      job->value(), limit->text())});
   }
-  if (Status room = controller_.admission(call->caller().tenant); !room) {
+  if (Status room = controller_.submissions().admission(call->caller().tenant); !room) {
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
-  controller_.classify(*change);
+  controller_.submissions().classify(*change);
   command_job(*job, *change, own_request_id(request.request_id(), *call), call);
 }
 

@@ -63,7 +63,7 @@ LogReading::LogReading(Controller& controller, const Env& env, v1::ReadLogReques
 void LogReading::ask(std::uint64_t from, void (LogReading::*answered)(const Answer&)) {
   const RankLogs::Place& place = cursors_[at_].place;
   const bool probes = cursors_[at_].stage == Cursor::Stage::kUnknown;
-  controller_.logs().ask(
+  controller_.sessions().logs().ask(
       {{job_, attempt_}, {place.gang, place.rank, from}, probes ? since_ : std::nullopt},
       [self = shared_from_this(), answered](const Answer& answer) {
         // Posted, because an answer may come inside the question.
@@ -102,7 +102,7 @@ void LogReading::begin_attempt() {
   cursors_.clear();
   at_ = 0;
   if (attempt_ == 0) return next_attempt();
-  for (const RankLogs::Place& place : controller_.logs().places({job_, attempt_})) {
+  for (const RankLogs::Place& place : controller_.sessions().logs().places({job_, attempt_})) {
     const std::uint32_t gang = request_.has_gang() ? request_.gang() : place.gang;
     const bool first_gang = !request_.has_rank() || request_.has_gang() || place.gang == 0;
     if (gang != place.gang || !first_gang) continue;

@@ -37,7 +37,7 @@ class LogNode final : public AgentSession {
     serving_.run([this](Controller& controller) {
       AgentOpening opening{.node = "node0", .address = "10.0.0.1", .boot = 7, .incarnation = 1};
       opening.inventory = {.accelerator = "h100", .accelerators = 8};
-      controller.open_session(opening, *this);
+      controller.sessions().open(opening, *this);
       report(controller, Heartbeat{1, Instant::from_ns(5), {}});
     });
   }
@@ -66,7 +66,7 @@ class LogNode final : public AgentSession {
   }
   /// Its stream is lost.
   void leave() {
-    serving_.run([this](Controller& controller) { controller.close_session(*this); });
+    serving_.run([this](Controller& controller) { controller.sessions().close(*this); });
   }
 
   [[nodiscard]] bool launched() const { return launched_; }

@@ -144,7 +144,7 @@ class Methods {
 // --- Jobs ---------------------------------------------------------------------------------------
 
 void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) const {
-  if (Status room = controller_.admission(call->caller().tenant); !room) {
+  if (Status room = controller_.submissions().admission(call->caller().tenant); !room) {
     note(call, "submission refused", {"why", room.error().message});
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
@@ -158,24 +158,24 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
     call->fail(error);
   };
   const std::string request_id = own_request_id(request.request_id(), *call);
-  const Result<std::string> kept = controller_.appraise(text, request_id);
+  const Result<std::string> kept = controller_.submissions().appraise(text, request_id);
   if (!kept) return refuse(kept.error());
   v1::SubmitJobResponse answer;
   answer.set_note(*kept);
   if (request.dry_run()) return call->reply(answer);
-  controller_.submit(text, request_id,
-                     [this, call, refuse, answer](const Result<std::vector<JobId>>& jobs) {
-                       if (!jobs) return refuse(jobs.error());
-                       v1::SubmitJobResponse response = answer;
-                       response.set_id(jobs->front().value());
-                       if (state().has(jobs->front())) {
-                         response.set_name(state().job(jobs->front()).name);
-                       }
-                       if (jobs->size() > 1) {
-                         for (const JobId job : *jobs) response.add_array(job.value());
-                       }
-                       call->reply(response);
-                     });
+  controller_.submissions().submit(
+      text, request_id, [this, call, refuse, answer](const Result<std::vector<JobId>>& jobs) {
+        if (!jobs) return refuse(jobs.error());
+        v1::SubmitJobResponse response = answer;
+        response.set_id(jobs->front().value());
+        if (state().has(jobs->front())) {
+          response.set_name(state().job(jobs->front()).name);
+        }
+        if (jobs->size() > 1) {
+          for (const JobId job : *jobs) response.add_array(job.value());
+        }
+        call->reply(response);
+      });
 }
 
 /// Errors: a phase or a tenant that does not exist, with the nearest name. A tenant that the caller
@@ -264,12 +264,12 @@ void Methods::wait_job(const v1::WaitJobRequest& request, const CallPtr& call) c
   if (ended(state().job(*job).phase)) {
     return read(call, job_view(controller_, *job, JobDetail::kRow));
   }
-  auto number = std::make_shared<Controller::WatchNumber>();
-  *number = controller_.watch([this, call, number, id = *job](const TimedEvent& event) {
-    if (!call->wanted()) return controller_.unwatch(*number);
+  auto number = std::make_shared<EventFeed::WatchNumber>();
+  *number = controller_.events().watch([this, call, number, id = *job](const TimedEvent& event) {
+    if (!call->wanted()) return controller_.events().unwatch(*number);
     const auto* end = std::get_if<JobEnded>(&event.what);
     if (end == nullptr || end->job != id) return;
-    controller_.unwatch(*number);
+    controller_.events().unwatch(*number);
     call->reply(job_view(controller_, id, JobDetail::kRow));
   });
 }
@@ -353,7 +353,7 @@ void Methods::command_node(NodeId node, InputKind what, const std::string& reque
 }
 
 void Methods::note(const CallPtr& call, std::string_view what, LogField of) const {
-  controller_.note_operator(what, call->caller().name, of);
+  controller_.events().note_operator(what, call->caller().name, of);
 }
 
 void Methods::drain_node(const v1::DrainNodeRequest& request, const CallPtr& call) const {
@@ -390,7 +390,7 @@ void Methods::change_node(const v1::NodeRequest& request, const CallPtr& call) c
 void Methods::burn_in_node(const v1::NodeRequest& request, const CallPtr& call) const {
   const std::optional<NodeId> node = node_of(request.name(), call);
   if (!node) return;
-  if (const Status begun = controller_.burn_in(*node); !begun) {
+  if (const Status begun = controller_.sessions().burn_in(*node); !begun) {
     return call->finish({CallCode::kFailedPrecondition, begun.error().text()});
   }
   v1::NodeResponse response;
@@ -474,8 +474,8 @@ void Methods::list_events(const v1::ListEventsRequest& request, const CallPtr& c
     asked.from = *place;
   }
   const EventFilter filter(history_visibility(*call), redaction_);
-  controller_.ask_events(std::move(asked), [this, call, filter, tenant = selection->tenant](
-                                               const Result<EventsFound>& found) {
+  controller_.events().ask(std::move(asked), [this, call, filter, tenant = selection->tenant](
+                                                 const Result<EventsFound>& found) {
     if (!found) return call->fail(found.error());
     v1::ListEventsResponse response;
     for (const TimedEvent& event : found->events) {
@@ -492,11 +492,11 @@ void Methods::watch_events(const v1::WatchEventsRequest& request, const CallPtr&
   const Result<EventSelection> selection =
       event_selection(controller_, history_visibility(*call), selection_text(request));
   if (!selection) return call->fail(selection.error());
-  auto number = std::make_shared<Controller::WatchNumber>();
+  auto number = std::make_shared<EventFeed::WatchNumber>();
   const EventFilter filter(history_visibility(*call), redaction_);
-  *number = controller_.watch(
+  *number = controller_.events().watch(
       [this, call, number, filter, selection = *selection](const TimedEvent& event) mutable {
-        if (!call->wanted()) return controller_.unwatch(*number);
+        if (!call->wanted()) return controller_.events().unwatch(*number);
         selection.follow_fleet(controller_);
         if (!selection.matches(event) || !of_tenant(controller_, event, selection.tenant)) return;
         const std::optional<TimedEvent> shown = filter.shown(event);

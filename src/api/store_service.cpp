@@ -45,23 +45,23 @@ void add_fleet_methods(MethodTable& table, Controller& controller, FleetChanged 
       [&controller, changed = std::move(changed)](const v1::ApplyFleetRequest& request,
                                                   const std::shared_ptr<Call>& call) {
         v1::FleetChange view;
-        for (const LineChange& line : line_changes(controller.fleet_text(), request.fleet())) {
+        for (const LineChange& line : line_changes(controller.fleet().text(), request.fleet())) {
           view.add_changed(change_text("fleet.yaml", line));
         }
         const FleetApply how = request.dry_run() ? FleetApply::kDryRun : FleetApply::kApply;
         const std::string request_id =
             request.dry_run() ? std::string() : own_request_id(request.request_id(), *call);
-        controller.apply_fleet(
+        controller.fleet().apply(
             request.fleet(), how, request_id,
             [&controller, changed, call, view](const Result<FleetChange>& change) mutable {
               if (!change) return call->fail(change.error());
               fill(*change, view);
               if (change->applied) {
-                controller.note_operator(
+                controller.events().note_operator(
                     "fleet changed", call->caller().name,
                     {"nodes", fmt::format("{} added, {} retired", change->added.size(),
                                           change->retired.size())});
-                if (changed) changed(controller.fleet_text());
+                if (changed) changed(controller.fleet().text());
               }
               call->reply(view);
             });

@@ -90,7 +90,7 @@ std::string held_text(const State& state, const Job& job, Instant now) {
 constexpr std::string_view kBeforeItsPass = "waits for the next pass";
 
 std::string queued_text(const Controller& controller, JobId id) {
-  for (const StillWaits& waits : controller.core().still_waiting()) {
+  for (const StillWaits& waits : controller.host().core().still_waiting()) {
     if (waits.job == id) return refusal_text(waits.refusal);
   }
   return std::string(kBeforeItsPass);
@@ -306,7 +306,7 @@ void explain_waits(const Controller& controller, v1::ListJobsResponse& list) {
   for (v1::Job& row : rows) {
     if (queued(row)) row.set_waiting(std::string(kBeforeItsPass));
   }
-  for (const StillWaits& waits : controller.core().still_waiting()) {
+  for (const StillWaits& waits : controller.host().core().still_waiting()) {
     const auto row =
         std::lower_bound(rows.begin(), rows.end(), waits.job.value(),
                          [](const v1::Job& a, std::uint64_t id) { return a.id() > id; });
@@ -342,7 +342,7 @@ v1::Node node_view(const Controller& controller, NodeId id, const Visibility& se
   view.set_faults(static_cast<std::uint32_t>(record.faults.size()));
   add_windows(state, id, view);
   add_clocks(state, id, sees, view);
-  const Signals& signals = controller.link().signals(id);
+  const Signals& signals = controller.host().link().signals(id);
   view.set_power_w(signals.power_w);
   view.set_temperature_c(signals.temperature_c);
   const AgentRecord& agent = controller.agents().of(id);
@@ -448,12 +448,12 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
     const std::optional<AgentOpening>& agent = controller.agents().of(id).opening;
     if (agent && agent->inventory.emulated) view.set_emulated(true);
   }
-  const auto& [unknown, missing] = controller.fleet_difference();
+  const auto& [unknown, missing] = controller.drift().nodes();
   view.mutable_unknown_nodes()->Add(unknown.begin(), unknown.end());
   view.mutable_missing_nodes()->Add(missing.begin(), missing.end());
   // The file of tenants has the quotas of all of them.
   if (sees.everything()) {
-    const std::vector<std::string>& changes = controller.file_changes();
+    const std::vector<std::string>& changes = controller.drift().lines();
     view.mutable_file_changes()->Add(changes.begin(), changes.end());
   }
   view.set_nodes_ready(ready);
@@ -464,10 +464,10 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
                                     std::min(topology.device_count(), free + in_use));
   count_jobs(state, sees, view);
   view.set_events(state.version());
-  *view.mutable_started() = timestamp_of(controller.started());
+  *view.mutable_started() = timestamp_of(controller.counts().since);
   view.set_policy(state.policy().name);
   view.set_state(fmt::format("{:016x}", digest_of(state)));
-  view.set_halted(controller.halted());
+  view.set_halted(controller.host().halted());
   return view;
 }
 

@@ -22,8 +22,8 @@ class ControllerFleetTest : public ControllerTest {
  protected:
   Result<FleetChange> apply(const std::string& fleet, FleetApply how = FleetApply::kApply) {
     std::optional<Result<FleetChange>> answer;
-    controller_->apply_fleet(fleet, how, "",
-                             [&](Result<FleetChange> change) { answer = std::move(change); });
+    controller_->fleet().apply(fleet, how, "",
+                               [&](Result<FleetChange> change) { answer = std::move(change); });
     await([&] { return answer.has_value(); });
     return *answer;
   }
@@ -177,7 +177,7 @@ TEST_F(ControllerFleetTest, JobsThatWaitMayUseATypeThatIsAdded) {
   const std::set<std::string> before = types(alone->front());
   ASSERT_EQ(before.size(), 1U);
   ChangeJob change{array->back(), 50, Duration::hours(1), std::nullopt, ClassId()};
-  controller_->classify(change);
+  controller_->submissions().classify(change);
   std::optional<Result<JobId>> changed;
   controller_->command(change, "", [&](Result<JobId> done) { changed = std::move(done); });
   await([&] { return changed.has_value(); });
@@ -231,7 +231,7 @@ TEST_F(ControllerFleetTest, ManyChangesAreReplayed) {
   start();
   EXPECT_TRUE(node("node12").valid());
   EXPECT_FALSE(node("node16").valid());
-  EXPECT_EQ(controller_->fleet_text(), grown("node12"));
+  EXPECT_EQ(controller_->fleet().text(), grown("node12"));
 }
 
 TEST_F(ControllerFleetTest, AnAgentKeepsItsSessionAndItsNumberWhenItsNodeGetsAnotherId) {
@@ -287,7 +287,7 @@ TEST_F(ControllerFleetTest, ARetiredNodeLosesItsAgentAndABusyOneDoesNotRetire) {
   ASSERT_EQ(busy->busy.size(), 1U);
   EXPECT_EQ(busy->busy.front().node, "node0");
   EXPECT_EQ(busy->busy.front().jobs, std::vector{JobId(0)});
-  EXPECT_EQ(controller_->fleet_text(), kLabFleet);
+  EXPECT_EQ(controller_->fleet().text(), kLabFleet);
 }
 
 }  // namespace

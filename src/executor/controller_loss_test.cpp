@@ -64,7 +64,7 @@ class ControllerLossTest : public ControllerFixture {
   }
   Result<std::vector<JobId>> submit(const std::string& name) {
     std::optional<Result<std::vector<JobId>>> answer;
-    controller_->submit(
+    controller_->submissions().submit(
         {"apiVersion: orrery/v1\nkind: Batch\nname: " + name +
              "\nroles: [{accelerators: 8}]\nlaunch: {command: [sh, -c, \"exit 0\"]}\n",
          "job.yaml"},
@@ -74,13 +74,13 @@ class ControllerLossTest : public ControllerFixture {
   }
   /// Lets the agent of "node0" report that these attempts run there.
   void join(LossSession& session, const std::vector<AttemptId>& running) {
-    controller_->open_session({.node = "node0",
-                               .address = "10.0.0.1",
-                               .boot = 7,
-                               .incarnation = 1,
-                               .version = "test",
-                               .inventory = {.accelerator = "h100", .accelerators = 8}},
-                              session);
+    controller_->sessions().open({.node = "node0",
+                                  .address = "10.0.0.1",
+                                  .boot = 7,
+                                  .incarnation = 1,
+                                  .version = "test",
+                                  .inventory = {.accelerator = "h100", .accelerators = 8}},
+                                 session);
     const AgentIdentity self{session.node, 7, 1};
     controller_->receive(session.node, Report{self, 0, Heartbeat{1, Instant::from_ns(5), {}}});
     await([&] { return session.question.has_value(); });
@@ -150,14 +150,14 @@ TEST_F(ControllerLossTest, RanksOfAJobThatTheLogNeverHadHaltItAndAreNotEnded) {
   ASSERT_TRUE(submit("zero"));
   LossSession session;
   join(session, {{JobId(0), 4}});
-  const std::string why = controller_->halted();
+  const std::string why = controller_->host().halted();
   EXPECT_NE(why.find("node0 runs attempt 4 of job 0, which the log never had"), std::string::npos)
       << why;
   EXPECT_NE(why.find("--accept-lost-jobs"), std::string::npos) << why;
   const Result<std::vector<JobId>> refused = submit("one");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message, why);
-  EXPECT_EQ(controller_->admission("").error().message, why);
+  EXPECT_EQ(controller_->submissions().admission("").error().message, why);
   EXPECT_EQ(session.count<KillRanks>() + session.count<EndRanks>() + session.count<LaunchRanks>(),
             0U);
   EXPECT_EQ(controller_->state().jobs(), 1U);
@@ -168,7 +168,7 @@ TEST_F(ControllerLossTest, AcceptedTheLostRanksAreEndedAndTheirNumbersAreNotGive
   ASSERT_TRUE(submit("zero"));
   LossSession session;
   join(session, {{JobId(30), 1}});
-  EXPECT_EQ(controller_->halted(), "");
+  EXPECT_EQ(controller_->host().halted(), "");
   await([&] { return session.count<KillRanks>() > 0; });
   EXPECT_EQ(submit("one").value(), std::vector{JobId(31)});
   stop();
@@ -178,7 +178,7 @@ TEST_F(ControllerLossTest, AcceptedTheLostRanksAreEndedAndTheirNumbersAreNotGive
   // The number is still one that is not in the log.
   LossSession again;
   join(again, {{JobId(30), 1}});
-  EXPECT_NE(controller_->halted(), "");
+  EXPECT_NE(controller_->host().halted(), "");
 }
 
 /// A part of the log is lost, and an operator has continued without it.

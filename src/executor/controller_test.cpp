@@ -126,7 +126,8 @@ TEST_F(ControllerTest, WhatEndedLongAgoIsInTheArchiveAlone) {
   EXPECT_NE(submit(job("late", "after: ['0']\n")).error().text().find("in the archive"),
             std::string::npos);
   EXPECT_TRUE(submit(job("cleanup", "after: [{job: '0', when: any}]\n")));
-  const StorageResult<std::vector<ArchivedJob>> kept = controller_->archived(100, 10);
+  const StorageResult<std::vector<ArchivedJob>> kept =
+      controller_->store().archive().archived(100, 10);
   ASSERT_TRUE(kept);
   EXPECT_EQ(*kept,
             (std::vector<ArchivedJob>{{second.value(), "second"}, {first.value(), "first"}}));
@@ -138,12 +139,13 @@ TEST_F(ControllerTest, TakesNoMoreThanItsLimits) {
   settings.submit_rate = 1;
   settings.submit_burst = 1;
   controller_->set_limits(settings);
-  EXPECT_TRUE(controller_->admission("a"));
-  EXPECT_NE(
-      controller_->admission("a").error().text().find("tenant a is above 1 submissions a second"),
-      std::string::npos);
+  EXPECT_TRUE(controller_->submissions().admission("a"));
+  EXPECT_NE(controller_->submissions().admission("a").error().text().find(
+                "tenant a is above 1 submissions a second"),
+            std::string::npos);
   ASSERT_TRUE(submit(job("one")));
-  EXPECT_EQ(controller_->admission("b").error().text(), "jobs_max is reached: 1 have not ended");
+  EXPECT_EQ(controller_->submissions().admission("b").error().text(),
+            "jobs_max is reached: 1 have not ended");
 }
 
 TEST_F(ControllerTest, AnArrayIsManyJobsOfOneText) {
@@ -199,30 +201,30 @@ TEST_F(ControllerTest, RefusesKeysThatNoAgentActsOn) {
 
 TEST_F(ControllerTest, AgentsAreWhoTheFleetSays) {
   Session unknown;
-  controller_->open_session(opening("node9"), unknown);
+  controller_->sessions().open(opening("node9"), unknown);
   EXPECT_EQ(unknown.closed, "the fleet has no node \"node9\"");
   Session fewer;
   AgentOpening short_of_one = opening("node0");
   short_of_one.inventory.accelerators = 7;
-  controller_->open_session(short_of_one, fewer);
+  controller_->sessions().open(short_of_one, fewer);
   EXPECT_EQ(fewer.closed, "node \"node0\" has 7 x h100, the fleet says 8 x nvidia-h100-sxm5-80g");
   Session first;
   Session second;
-  controller_->open_session(opening("node0"), first);
+  controller_->sessions().open(opening("node0"), first);
   AgentOpening other = opening("node0");
   other.incarnation = 2;
-  controller_->open_session(other, second);
+  controller_->sessions().open(other, second);
   EXPECT_NE(second.closed.find("another agent speaks for \"node0\""), std::string::npos);
   EXPECT_TRUE(first.closed.empty());
   // An agent may reconnect at once if its stream was lost silently.
   Session again;
-  controller_->open_session(opening("node0"), again);
+  controller_->sessions().open(opening("node0"), again);
   EXPECT_FALSE(first.closed.empty());
   EXPECT_TRUE(again.closed.empty());
   // Once that session is closed the other agent may connect.
-  controller_->close_session(again);
+  controller_->sessions().close(again);
   Session late;
-  controller_->open_session(other, late);
+  controller_->sessions().open(other, late);
   EXPECT_TRUE(late.closed.empty());
 }
 
@@ -312,15 +314,15 @@ TEST(Stragglers, AreFarFromTheMedianAndFromWhatIsUsualBetweenRanks) {
 TEST_F(ControllerTest, OnlyANodeThatIsDrainedAndConnectedIsTriedOut) {
   Session session;
   join("node0", session);
-  EXPECT_EQ(controller_->burn_in(NodeId(0)).error().message,
+  EXPECT_EQ(controller_->sessions().burn_in(NodeId(0)).error().message,
             "node0 is ready: only a machine that is drained and empty is tried out");
   bool drained = false;
   controller_->command(DrainNode{NodeId(0)}, "", [&](const Result<JobId>&) { drained = true; });
   await([&] { return drained; });
-  ASSERT_TRUE(controller_->burn_in(NodeId(0)));
+  ASSERT_TRUE(controller_->sessions().burn_in(NodeId(0)));
   EXPECT_TRUE(std::holds_alternative<BurnIn>(session.messages.back()));
-  controller_->close_session(session);
-  EXPECT_EQ(controller_->burn_in(NodeId(0)).error().message, "node0 is not connected");
+  controller_->sessions().close(session);
+  EXPECT_EQ(controller_->sessions().burn_in(NodeId(0)).error().message, "node0 is not connected");
 }
 
 TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
@@ -330,18 +332,18 @@ TEST_F(ControllerTest, KeepsTheEndOfALogWhenItsNodeIsNotThere) {
   await([&] { return !session.orders<LaunchRanks>().empty(); });
   const AttemptId id{JobId(0), 1};
   controller_->receive(NodeId(0), KeptLog{id, 0, 0, {100, "the end"}});
-  controller_->close_session(session);
+  controller_->sessions().close(session);
   std::optional<RankLogs::Answer> answer;
   const auto keep = [&](const RankLogs::Answer& said) { answer = said; };
-  controller_->logs().ask({id, {0, 0, 104}}, keep);
+  controller_->sessions().logs().ask({id, {0, 0, 104}}, keep);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->source, RankLogs::Source::kAbsent);
   EXPECT_TRUE(answer->part.found);
   EXPECT_EQ(answer->part.part.from, 104U);
   EXPECT_EQ(answer->part.part.bytes, "end");
-  controller_->logs().ask({id, {0, 1, 0}}, keep);
+  controller_->sessions().logs().ask({id, {0, 1, 0}}, keep);
   EXPECT_EQ(answer->source, RankLogs::Source::kAbsent);
-  const std::vector<RankLogs::Place> places = controller_->logs().places(id);
+  const std::vector<RankLogs::Place> places = controller_->sessions().logs().places(id);
   ASSERT_EQ(places.size(), 8U);
   EXPECT_EQ(places[7].rank, 7U);
 }

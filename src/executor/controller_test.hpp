@@ -103,8 +103,9 @@ class ControllerTest : public ControllerFixture {
   }
   Result<std::vector<JobId>> submit(const std::string& text, const std::string& request = "") {
     std::optional<Result<std::vector<JobId>>> answer;
-    controller_->submit({text, "job.yaml"}, request,
-                        [&](Result<std::vector<JobId>> jobs) { answer = std::move(jobs); });
+    controller_->submissions().submit(
+        {text, "job.yaml"}, request,
+        [&](Result<std::vector<JobId>> jobs) { answer = std::move(jobs); });
     await([&] { return answer.has_value(); });
     return *answer;
   }
@@ -119,7 +120,7 @@ class ControllerTest : public ControllerFixture {
   }
   /// Makes the agent of `session` report that nothing runs on its node.
   void join(const std::string& node, Session& session, const std::string& accelerator = "h100") {
-    controller_->open_session(opening(node, accelerator), session);
+    controller_->sessions().open(opening(node, accelerator), session);
     const auto* welcome = std::get_if<AgentWelcome>(&session.messages.at(0));
     ASSERT_NE(welcome, nullptr);
     const NodeId id = welcome->node;

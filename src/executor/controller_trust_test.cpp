@@ -12,7 +12,7 @@ TEST_F(ControllerTest, AJobRunsAsItsSubmittersUserOrElseAsItsTenants) {
   set_tenants(kTenantsWithUsers);
   std::size_t told = 0;
   const auto submit_by = [&](const std::string& user, const std::string& tenant) {
-    controller_->submit(
+    controller_->submissions().submit(
         {.text = job("x"), .file = "job", .tenant = tenant, .submitter = "ada", .run_as = user}, "",
         [&](const Result<std::vector<JobId>>& jobs) { told += jobs ? 1 : 0; });
   };
@@ -54,7 +54,7 @@ TEST_F(ControllerTest, TheUserOfATenantIsForItsMembersAndForAdmins) {
     by.text = job("x", "tenant: lab/vision\n");
     by.submitter = "eve";
     std::string told;
-    controller_->submit(by, "", [&](const Result<std::vector<JobId>>& jobs) {
+    controller_->submissions().submit(by, "", [&](const Result<std::vector<JobId>>& jobs) {
       told = jobs ? controller_->state().job(jobs->front()).run_as : jobs.error().text();
     });
     await([&] { return !told.empty(); });
@@ -98,8 +98,8 @@ TEST_F(ControllerTest, AnAgentSpeaksForTheRanksOfItsOwnNodeAlone) {
   EXPECT_EQ(controller_->agents().notes_of(id.job)->progress.step, 3U);
   // The answer to a question for another node.
   std::string log;
-  controller_->logs().ask({id, {0, 0, 0}},
-                          [&](const RankLogs::Answer& said) { log = said.part.part.bytes; });
+  controller_->sessions().logs().ask(
+      {id, {0, 0, 0}}, [&](const RankLogs::Answer& said) { log = said.part.part.bytes; });
   const auto answer = [](const std::string& bytes) {
     return AttemptLogPart{.id = 1, .found = true, .size = bytes.size(), .part = {0, bytes}};
   };
@@ -108,11 +108,12 @@ TEST_F(ControllerTest, AnAgentSpeaksForTheRanksOfItsOwnNodeAlone) {
   controller_->receive(own, answer("said"));
   EXPECT_EQ(log, "said");
   EXPECT_EQ(controller_->counts().foreign_reports, (std::map<NodeId, std::uint64_t>{{other, 7U}}));
-  controller_->close_session(honest);
+  controller_->sessions().close(honest);
   RankLogs::Answer kept;
-  controller_->logs().ask({id, {0, 0, 0}}, [&](const RankLogs::Answer& said) { kept = said; });
+  controller_->sessions().logs().ask({id, {0, 0, 0}},
+                                     [&](const RankLogs::Answer& said) { kept = said; });
   EXPECT_FALSE(kept.part.found) << kept.part.part.bytes;
-  controller_->close_session(liar);
+  controller_->sessions().close(liar);
 }
 
 TEST_F(ControllerTest, AJobThatNoNodeMayRunIsRefusedWhenItIsSubmitted) {
@@ -120,7 +121,7 @@ TEST_F(ControllerTest, AJobThatNoNodeMayRunIsRefusedWhenItIsSubmitted) {
   root.user = "root";
   root.job_users = JobUsers::kMapped;
   Session session;
-  controller_->open_session(root, session);
+  controller_->sessions().open(root, session);
   const auto answer = submit(job("x"));
   ASSERT_FALSE(answer);
   EXPECT_NE(answer.error().text().find("run_as of its tenant"), std::string::npos)
@@ -130,7 +131,7 @@ TEST_F(ControllerTest, AJobThatNoNodeMayRunIsRefusedWhenItIsSubmitted) {
   own.user = "orrery";
   own.job_users = JobUsers::kOwn;
   Session other;
-  controller_->open_session(own, other);
+  controller_->sessions().open(own, other);
   EXPECT_TRUE(submit(job("x"))) << "one node may";
 }
 

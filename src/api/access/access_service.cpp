@@ -28,14 +28,14 @@ void make_join_token(const Controller& controller, JoinBook& joins,
 /// Checks the request first, so that a wrong one does not use the token up.
 void join(Controller& controller, const Access& access, const v1::JoinRequest& request,
           const CallPtr& call) {
-  const Instant now = controller.wall();
+  const Instant now = controller.host().clock().wall();
   const Result<std::string> node = access.joins.node_of(request.token());
   if (!node) return call->finish({CallCode::kUnauthenticated, node.error().text()});
   Result<std::string> certificate =
       certify_node(access.authority, {*node, request.certificate_request()}, now);
   if (!certificate) return call->fail(certificate.error());
   // The new agent replaces the node's present one when it connects, not before.
-  Status issued = controller.agent_keys().issue(*node, shown_key(*certificate));
+  Status issued = controller.sessions().keys().issue(*node, shown_key(*certificate));
   if (!issued) return call->fail(issued.error());
   if (Status used = access.joins.use(request.token()); !used) return call->fail(used.error());
   v1::JoinResponse response;
@@ -196,7 +196,7 @@ void add_access_methods(MethodTable& table, Controller& controller, const Env& e
               {CallCode::kUnauthenticated, "an agent shows the certificate that it renews"});
         }
         if (!find_node(controller, node, *call)) return;
-        const Status newest = controller.agent_keys().may_renew(node, call->caller().key);
+        const Status newest = controller.sessions().keys().may_renew(node, call->caller().key);
         if (!newest) return call->finish({CallCode::kAlreadyExists, newest.error().text()});
         renew_certificate(env, access, request, call);
       });

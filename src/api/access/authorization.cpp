@@ -122,7 +122,8 @@ std::optional<std::string> tenant_of_job(const Controller& controller, std::uint
   const State& state = controller.state();
   if (id >= state.jobs()) return std::nullopt;
   if (state.has(JobId::at(id))) return state.tenants().path(state.job(JobId::at(id)).tenant);
-  const StorageResult<std::vector<ArchivedJob>> rows = controller.archived(id + 1, 1);
+  const StorageResult<std::vector<ArchivedJob>> rows =
+      controller.store().archive().archived(id + 1, 1);
   v1::Job job;
   const bool known =
       rows && !rows->empty() && rows->front().id == id && job.ParseFromString(rows->front().bytes);

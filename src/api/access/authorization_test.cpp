@@ -73,14 +73,14 @@ class AuthorizationTest : public ServerTest {
     return lines;
   }
   void TearDown() override {
-    serving_->run([&](Controller& controller) { controller.close_session(agent_); });
+    serving_->run([&](Controller& controller) { controller.sessions().close(agent_); });
     ServerTest::TearDown();
   }
 
   void make_node_ready() {
     const AgentIdentity self{NodeId(1), 7, 1};
     serving_->run([&](Controller& controller) {
-      controller.open_session(opening("node1"), agent_);
+      controller.sessions().open(opening("node1"), agent_);
       controller.receive(NodeId(1), Report{self, 0, Heartbeat{1, Instant::from_ns(5), {}}});
     });
     await([&](Controller& controller) {
@@ -297,7 +297,7 @@ TEST_F(AuthorizationTest, EnvironmentIsShownToThoseWhoMaySubmitInTheTenantAlone)
 
 TEST_F(AuthorizationTest, EventsShowNoEnvironmentToAnyone) {
   std::thread submitter([&] {
-    await([](Controller& controller) { return controller.watched(); });
+    await([](Controller& controller) { return controller.events().watched(); });
     EXPECT_TRUE(submit_as("bteam-user", secret_spec("bteam", "bsecret")));
   });
   const std::string events = http(
@@ -394,11 +394,11 @@ TEST_F(AuthorizationTest, ARefusedAgentIsShownToCallersWithoutATenantAlone) {
     };
     IdleAgent holder;
     RefusedAgentSession second;
-    controller.open_session(opening("node0"), holder);
+    controller.sessions().open(opening("node0"), holder);
     AgentOpening copied = opening("node0");
     copied.boot = 99;
-    controller.open_session(copied, second);
-    controller.close_session(holder);
+    controller.sessions().open(copied, second);
+    controller.sessions().close(holder);
   });
   v1::GetNodeRequest which;
   which.set_name("node0");

@@ -141,14 +141,14 @@ class GrpcAgent final : public AgentSession {
       }
       AgentOpening whole = *opening;
       whole.key = certified_.key;
-      shared_.controller.open_session(whole, *this);
+      shared_.controller.sessions().open(whole, *this);
     } else if (node_ && opening == nullptr) {
       shared_.controller.receive(*node_, message);
     } else {
       close({ErrorKind::kInput, "an agent opens its stream once, and first", {}});
     }
   }
-  void end() { shared_.controller.close_session(*this); }
+  void end() { shared_.controller.sessions().close(*this); }
 
  private:
   Shared& shared_;

@@ -122,7 +122,7 @@ TEST_F(ServerTest, StreamsEndWhenTheirUserIsRemovedOrTheirTokenExpires) {
   ASSERT_TRUE(removed && expires);
   std::thread remover([&] {
     for (bool watched = false; !watched;) {
-      serving_->run([&](Controller& controller) { watched = controller.watched(); });
+      serving_->run([&](Controller& controller) { watched = controller.events().watched(); });
     }
     v1::RemoveUserRequest remove;
     remove.set_name("a");
@@ -317,7 +317,7 @@ TEST_F(ServerTest, ShowsWhatANodeLastReadAndNothingOfWhatItDidNot) {
   serving_->run([&](Controller& controller) {
     AgentOpening opening{.node = "node1", .address = "10.0.0.1", .boot = 7, .incarnation = 1};
     opening.inventory = {.accelerator = "h100", .accelerators = 8};
-    controller.open_session(opening, session);
+    controller.sessions().open(opening, session);
     NodeReading reading{.cpu_busy = 0.25, .received_bytes = 5'000'000'000, .unwell = "worn"};
     reading.accelerators = {{.power_w = 300.5, .memory_errors = 2}, {.busy = 0.5}};
     controller.receive(NodeId(1), reading);
@@ -336,7 +336,7 @@ TEST_F(ServerTest, ShowsWhatANodeLastReadAndNothingOfWhatItDidNot) {
   EXPECT_NE(node.find("\"power_w\":300.5"), std::string::npos) << node;
   EXPECT_NE(node.find("\"unwell\":\"worn\""), std::string::npos);
   EXPECT_NE(node.find("\"reading_at\""), std::string::npos);
-  serving_->run([&](Controller& controller) { controller.close_session(session); });
+  serving_->run([&](Controller& controller) { controller.sessions().close(session); });
   EXPECT_EQ(ask("GET /metrics", "viewer").find("orrery_node_cpu_busy_ratio{"), std::string::npos);
 }
 
@@ -359,7 +359,7 @@ TEST_F(ServerTest, TellsOfItselfAndEndsStreamsWhenAJobEnds) {
   std::thread canceller([&] {
     // Waits until there is a watcher.
     for (bool watched = false; !watched;) {
-      serving_->run([&](Controller& controller) { watched = controller.watched(); });
+      serving_->run([&](Controller& controller) { watched = controller.events().watched(); });
     }
     v1::CancelJobRequest cancel;
     cancel.set_id(id);

@@ -216,10 +216,10 @@ bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& cal
   if (path == "/healthz") {
     // The loop answers, because its state decides the answer.
     env_.post([this, exchange] {
-      if (std::string why = controller_.halted(); !why.empty()) {
+      if (std::string why = controller_.host().halted(); !why.empty()) {
         return exchange->end({CallCode::kUnavailable, std::move(why)});
       }
-      const bool full = controller_.disk_room() == DiskRoom::kLow;
+      const bool full = controller_.store().disk().room() == DiskRoom::kLow;
       exchange->put_text(
           "text/plain",
           full ? "ok, but the log's disk is full: submissions are refused\n" : "ok\n");

@@ -243,7 +243,7 @@ void add_nodes(const Controller& controller, Families& families) {
     ++health[state.node(id).health];
     if (controller.agents().of(id).session == nullptr) continue;
     ++connected;
-    const std::uint32_t watts = controller.link().signals(id).power_w;
+    const std::uint32_t watts = controller.host().link().signals(id).power_w;
     if (watts > 0) Families::add(power, number(watts), {{"node", topology.node_name(id)}});
   }
   MetricFamily& clocks = families.family(
@@ -307,14 +307,14 @@ std::string metrics_text(const Controller& controller) {
   add_readings(controller, families);
   add_accelerators(controller, families);
   families.one({"orrery_disk_free_bytes", "Free on the disk of the log."},
-               number(controller.disk_free_bytes()));
+               number(controller.store().disk().free_bytes()));
   families.one({"orrery_store_full", "1 while submissions are refused for want of room."},
-               controller.disk_room() == DiskRoom::kLow ? 1 : 0);
+               controller.store().disk().room() == DiskRoom::kLow ? 1 : 0);
   families.one({"orrery_halted", "1 while nothing is decided: a part of the log is lost."},
-               controller.halted().empty() ? 0 : 1);
+               controller.host().halted().empty() ? 0 : 1);
   families.one({"orrery_events_total", "Events of the log.", MetricType::Counter},
                number(state.version()));
-  const Core::PassCounts& passes = controller.core().passes();
+  const Core::PassCounts& passes = controller.host().core().passes();
   MetricFamily& family = families.family(
       {"orrery_scheduler_passes_total", "Passes since the start, by kind.", MetricType::Counter});
   Families::add(family, number(passes.incremental), {{"kind", "incremental"}});

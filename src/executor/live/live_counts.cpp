@@ -17,4 +17,11 @@ std::uint64_t TimeHistogram::up_to(std::size_t at) const {
   return std::accumulate(counts_.begin(), end, std::uint64_t{0});
 }
 
+void LiveCounts::note(const Event& event, const State& state) {
+  const auto* start = std::get_if<JobStarted>(&event);
+  if (start == nullptr || start->attempt != 1) return;
+  const Job& job = state.job(start->job);
+  queue_wait.observe(job.since - job.submitted);
+}
+
 }  // namespace orrery

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/time.hpp"
-#include "fleet/topology.hpp"
+#include "control/state/state.hpp"
 
 namespace orrery {
 
@@ -40,6 +40,10 @@ class TimeHistogram {
 struct LiveCounts {
   using CallEnd = std::pair<std::string, std::string>;  ///< method, code
 
+  /// Counts an event that the state has applied.
+  void note(const Event& event, const State& state);
+
+  Instant since;  ///< time of day of the controller's start
   TimeHistogram queue_wait{{1, 10, 60, 300, 1800, 3600, 14'400, 86'400, 604'800}};
   TimeHistogram pass{{0.0001, 0.001, 0.01, 0.1, 1, 10}};
   TimeHistogram full_pass{{0.001, 0.01, 0.1, 1, 10, 60}};

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/live/live_record.hpp"
+#include "executor/log/live_record.hpp"
 #include "verbs/record/record_file.hpp"
 #include "verbs/record/record_player.hpp"
 

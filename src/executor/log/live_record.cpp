@@ -1,4 +1,4 @@
-#include "executor/live/live_record.hpp"
+#include "executor/log/live_record.hpp"
 
 #include <fmt/format.h>
 

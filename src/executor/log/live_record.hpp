@@ -1,4 +1,4 @@
-// executor/live/live_record.hpp - a record of a controller's run on disk: its initial state, every
+// executor/log/live_record.hpp - a record of a controller's run on disk: its initial state, every
 // input and every event, so that `orrery replay` can replay the inputs and compare event by event.
 //
 // Made by the controller at its start, if it was requested; each start has its own directory.

@@ -1,0 +1,80 @@
+// executor/fleet_changes.hpp - changes the fleet of a running controller to that of another file:
+// the log gets the text, and everything beside the state that has ids of the fleet follows.
+//
+// Owned by the controller, on its loop. Running jobs and the sessions of agents go on. Jobs that
+// wait are resolved again afterwards, some in each turn of the loop, so that they may use new
+// accelerators.
+// Invariant: a node that may have ranks of a job is not retired. Cost of a change: building the
+// fleet, O(state).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "base/log.hpp"
+#include "executor/agents/agent_sessions.hpp"
+#include "executor/live/config_drift.hpp"
+#include "executor/live/live_host.hpp"
+#include "executor/live/live_setup.hpp"
+#include "executor/side_decisions.hpp"
+
+namespace orrery {
+
+/// What a new fleet file changes.
+struct FleetChange {
+  struct Busy {
+    std::string node;
+    std::vector<JobId> jobs;  ///< jobs with devices there, ascending
+  };
+  std::vector<std::string> added;  ///< names of nodes
+  std::vector<std::string> retired;
+  std::vector<Busy> busy;  ///< retired nodes that jobs still hold: the fleet cannot change yet
+  bool applied = false;    ///< false: a dry run, or nodes are busy
+};
+enum class FleetApply : std::uint8_t { kDryRun, kApply };
+
+class FleetChanges {
+ public:
+  /// Everything that has ids of the fleet beside the state.
+  struct Followers {
+    LiveSetup& setup;
+    AgentSessions& sessions;
+    SideDecisions& side;
+    ConfigDrift& drift;
+  };
+  FleetChanges(const Log& log, LiveHost& host, const Followers& followers)
+      : log_(log), host_(host), followers_(followers) {}
+
+  using Answered = std::function<void(Result<FleetChange>)>;
+  /// Changes the fleet to that of a Fleet file; `answered` is called when the change is durable.
+  /// Errors: those of the text ("fleet.yaml:3:5: ..."); a site or accelerator type of before that
+  /// is gone or in another order.
+  void apply(const std::string& yaml, FleetApply how, const std::string& request_id,
+             Answered answered);
+  /// The text of the fleet that holds now.
+  [[nodiscard]] const std::string& text() const;
+
+  /// Notes an event that the state has applied: a job that waits again is resolved again.
+  void note(const Event& event);
+  /// Adds all jobs that wait if the log has had another fleet before.
+  void renew_waiting();
+  /// Whether jobs are to be resolved again.
+  [[nodiscard]] bool renews() const { return !followers_.setup.renewal().empty(); }
+  /// Resolves the next of them; the caller calls LiveHost::changed().
+  void renew(Instant now);
+
+ private:
+  [[nodiscard]] Result<FleetChange> change_to(const std::string& yaml) const;
+  void use(const FleetMap& map);
+  [[nodiscard]] const State& state() const { return host_.state(); }
+  [[nodiscard]] bool changed_before() const { return !state().setup().fleets.text.empty(); }
+
+  Log log_;
+  LiveHost& host_;
+  Followers followers_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,111 @@
+#include "executor/log/live_log.hpp"
+
+#include <utility>
+
+#include "control/state/snapshot.hpp"
+
+namespace orrery {
+
+LiveLog::LiveLog(const Env& env, const Log& log, Options options)
+    : env_(env),
+      log_(log),
+      state_(options.state),
+      settings_(options.settings),
+      writer_(std::move(options.writer)),
+      record_(std::move(options.record)),
+      waiting_(env.clock, options.commit_times),
+      since_snapshot_(options.history.read.bytes),
+      commits_(std::make_unique<GroupCommit>(GroupCommitOptions{
+          .store = options.store,
+          .term = options.term,
+          .newest = options.history.newest,
+          .inbox = env.inbox,
+          .durable =
+              [this, durable = std::move(options.durable)](std::uint64_t batch) {
+                const std::uint64_t input = waiting_.durable(batch);
+                if (input != 0) durable(input);
+              },
+          .failed = [failed =
+                         std::move(options.failed)](const StorageError& error) { failed(error); },
+          .snapshot_put =
+              [this](const StorageStatus& put) {
+                if (!put) {
+                  log_.warning(env_.clock.now_wall(), "no snapshot",
+                               {{"why", put.error().message}});
+                }
+              },
+          .archive_put = std::move(options.archive_put),
+          .make_room = std::move(options.make_room)})) {}
+
+void LiveLog::note(const Input& input) {
+  if (record_ != nullptr) record_->note(input);
+}
+
+std::uint64_t LiveLog::append(Instant at, std::span<const Event> events) {
+  writer_->append(at, events);
+  if (record_ != nullptr) record_->append(at, events);
+  return ++inputs_;
+}
+
+void LiveLog::commit() {
+  if (held_ == Held::kNo) flush();
+}
+
+void LiveLog::release() {
+  held_ = Held::kNo;
+  flush();
+}
+
+void LiveLog::flush() {
+  if (record_ != nullptr) look_at_record(record_->flush());
+  const std::string bytes = writer_->take();
+  if (bytes.empty()) return;
+  since_snapshot_ += bytes.size();
+  waiting_.submit(commits_->submit(bytes, state_.jobs()), inputs_);
+}
+
+/// Ends a recording that failed; the cluster goes on.
+void LiveLog::look_at_record(const Status& status) {
+  if (status || record_ == nullptr) return;
+  log_.warning(env_.clock.now_wall(), "recording ends", {{"why", status.error().text()}});
+  record_.reset();
+}
+
+void LiveLog::put_texts(const StoreTexts& texts) {
+  commits_->put_texts(texts);
+  if (record_ != nullptr) look_at_record(record_->put_texts(texts));
+}
+
+void LiveLog::put_archived(std::vector<ArchivedJob> jobs) {
+  commits_->put_archived(std::move(jobs));
+}
+
+void LiveLog::snapshot_if_due() {
+  if (static_cast<double>(since_snapshot_) < settings_.snapshot_every.value()) return;
+  since_snapshot_ = 0;
+  flush();
+  commits_->put_snapshot(writer_->snapshot(state_));
+  writer_->begin_segment();
+}
+
+void LiveLog::compact(const ControlSetup& begun, Compacted answered) {
+  flush();
+  const std::string snapshot = snapshot_of(state_);
+  State again(begun);
+  if (Status restored = restore(again, snapshot); !restored) {
+    return answered(forward_error(restored));
+  }
+  if (digest_of(again) != digest_of(state_)) {
+    return answered(
+        environment_error("the snapshot is not the state it was made of; the log stays as it is"));
+  }
+  since_snapshot_ = 0;
+  commits_->compact(seal_snapshot(writer_->history_hash(), snapshot),
+                    [answered = std::move(answered)](const StorageResult<CompactedLog>& log) {
+                      if (log) return answered(*log);
+                      answered(tl::unexpected<Error>(log.error()));
+                    });
+  writer_->begin_segment();
+}
+
+}  // namespace orrery
