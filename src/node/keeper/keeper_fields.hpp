@@ -2,6 +2,7 @@
 // their encoding. Included by the .cpp files that encode them alone: see
 // control/codec/field_walk.hpp.
 //
+// The names of fields are those of proto/orrery/v1/agent.proto; what only keepers see has none.
 // A new field goes to the end of what is sent, with a new version of the wire.
 #pragma once
 
@@ -23,55 +24,55 @@ namespace orrery {
 template <class Codec, SameStruct<OrderStamp> S>
 void code(Codec& codec, S& value) {
   auto& [term, sequence] = value;
-  codec(term, sequence);
+  codec.named("term sequence", term, sequence);
 }
 
 template <class Codec, SameStruct<AttemptId> S>
 void code(Codec& codec, S& value) {
   auto& [job, attempt] = value;
-  codec(job, attempt);
+  codec.named("job attempt", job, attempt);
 }
 
 template <class Codec, SameStruct<FenceToken> S>
 void code(Codec& codec, S& value) {
   auto& [id, epoch] = value;
-  codec(id, epoch);
+  codec.named("id epoch", id, epoch);
 }
 
 template <class Codec, SameStruct<RankShare> S>
 void code(Codec& codec, S& value) {
   auto& [gang, devices, ranks, clock, share] = value;
-  codec(gang, devices, ranks, clock, share);
+  codec.named("gang devices ranks clock share", gang, devices, ranks, clock, share);
 }
 
 template <class Codec, SameStruct<Lease> S>
 void code(Codec& codec, S& value) {
   auto& [kind, length] = value;
-  codec(kind, length);
+  codec.named("kind length", kind, length);
 }
 
 template <class Codec, SameStruct<LaunchRanks> S>
 void code(Codec& codec, S& value) {
   auto& [token, shares, delay, grace, lease, heard] = value;
-  codec(token, shares, delay, grace, lease, heard);
+  codec.named("token shares delay grace lease heard", token, shares, delay, grace, lease, heard);
 }
 
 template <class Codec, SameStruct<EndRanks> S>
 void code(Codec& codec, S& value) {
   auto& [token, grace] = value;
-  codec(token, grace);
+  codec.named("token grace", token, grace);
 }
 
 template <class Codec, SameStruct<KillRanks> S>
 void code(Codec& codec, S& value) {
   auto& [token] = value;
-  codec(token);
+  codec.named("token", token);
 }
 
 template <class Codec, SameStruct<RenewLease> S>
 void code(Codec& codec, S& value) {
   auto& [id, heard] = value;
-  codec(id, heard);
+  codec.named("attempt heard", id, heard);
 }
 
 template <class Codec, SameStruct<AdoptKeeper> S>
@@ -98,26 +99,27 @@ template <class Codec>
 template <class Codec, SameStruct<AttemptEnd> S>
 void code(Codec& codec, S& value) {
   auto& [kind, blame, exit] = value;
-  codec(kind, blame);
-  if (keeper_form(codec) >= 2) codec(exit);
+  codec.named("kind blame", kind, blame);
+  if (keeper_form(codec) >= 2) codec.named("exit", exit);
 }
 
 template <class Codec, SameStruct<AttemptReport> S>
 void code(Codec& codec, S& value) {
   auto& [token, stage, up_epoch, shed_epoch, clocks, end, progress, applied] = value;
-  codec(token, stage, up_epoch, shed_epoch, clocks, end, progress, applied);
+  codec.named("token stage up_epoch shed_epoch clocks end progress applied", token, stage, up_epoch,
+              shed_epoch, clocks, end, progress, applied);
 }
 
 template <class Codec, SameStruct<GangNode> S>
 void code(Codec& codec, S& value) {
   auto& [address, ranks] = value;
-  codec(address, ranks);
+  codec.named("address ranks", address, ranks);
 }
 
 template <class Codec, SameStruct<GangLayout> S>
 void code(Codec& codec, S& value) {
   auto& [gang, nodes, here, master_port, restarts] = value;
-  codec(gang, nodes, here, master_port, restarts);
+  codec.named("gang nodes here master_port restarts", gang, nodes, here, master_port, restarts);
 }
 
 template <class Codec, SameStruct<LaunchFacts> S>
@@ -143,7 +145,7 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<RankNeeds> S>
 void code(Codec& codec, S& value) {
   auto& [gang, cpu, memory] = value;
-  codec(gang, cpu, memory);
+  codec.named("gang cpu_thousandths memory_mib", gang, cpu, memory);
 }
 
 template <class Codec, SameStruct<DeviceNumber> S>
@@ -161,7 +163,7 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<OutputNames> S>
 void code(Codec& codec, S& value) {
   auto& [output, errors] = value;
-  codec(output, errors);
+  codec.named("output error", output, errors);
 }
 
 template <class Codec, SameStruct<KeeperLaunch> S>
@@ -181,13 +183,14 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<LogQuestion> S>
 void code(Codec& codec, S& value) {
   auto& [gang, rank, from] = value;
-  codec(gang, rank, from);
+  codec.named("gang rank from", gang, rank, from);
 }
 
 template <class Codec, SameStruct<RankProgress> S>
 void code(Codec& codec, S& value) {
   auto& [step, saved_step, tokens, loss, checkpoint, bad_lines] = value;
-  codec(step, saved_step, tokens, loss, checkpoint, bad_lines);
+  codec.named("step saved_step tokens loss checkpoint bad_lines", step, saved_step, tokens, loss,
+              checkpoint, bad_lines);
 }
 
 template <class Codec, SameStruct<KeeperStatus> S>
@@ -199,7 +202,7 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<RankPace> S>
 void code(Codec& codec, S& value) {
   auto& [rank, seconds] = value;
-  codec(rank, seconds);
+  codec.named("rank seconds", rank, seconds);
 }
 
 template <class Codec, SameStruct<RankPaces> S>
@@ -217,7 +220,7 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<LogPart> S>
 void code(Codec& codec, S& value) {
   auto& [from, bytes] = value;
-  codec(from, bytes);
+  codec.named("from bytes", from, bytes);
 }
 
 template <class Codec, SameStruct<LogTail> S>
@@ -229,19 +232,20 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<TerminalSize> S>
 void code(Codec& codec, S& value) {
   auto& [columns, rows] = value;
-  codec(columns, rows);
+  codec.named("columns rows", columns, rows);
 }
 
 template <class Codec, SameStruct<ExecOpen> S>
 void code(Codec& codec, S& value) {
   auto& [id, gang, rank, command, terminal, terminal_type] = value;
-  codec(id, gang, rank, command, terminal, terminal_type);
+  codec.named("id gang rank command terminal terminal_type", id, gang, rank, command, terminal,
+              terminal_type);
 }
 
 template <class Codec, SameStruct<ExecInput> S>
 void code(Codec& codec, S& value) {
   auto& [id, bytes, end, terminal, taken, close] = value;
-  codec(id, bytes, end, terminal, taken, close);
+  codec.named("id bytes end terminal taken close", id, bytes, end, terminal, taken, close);
 }
 
 template <class Codec, SameStruct<KeeperAbilities> S>
@@ -253,13 +257,13 @@ void code(Codec& codec, S& value) {
 template <class Codec, SameStruct<ExecOutput> S>
 void code(Codec& codec, S& value) {
   auto& [id, output, errors, taken] = value;
-  codec(id, output, errors, taken);
+  codec.named("id output errors taken", id, output, errors, taken);
 }
 
 template <class Codec, SameStruct<ExecEnd> S>
 void code(Codec& codec, S& value) {
   auto& [id, status, error] = value;
-  codec(id, status, error);
+  codec.named("id status error", id, status, error);
 }
 
 }  // namespace orrery
