@@ -418,6 +418,7 @@ TEST(AgentMessages, SenselessAnswersOfControllersAreRefusedAndNamed) {
   EXPECT_EQ(welcome(second, second), "");
   EXPECT_EQ(welcome(Duration{}, second), "a beat that is no time");
   EXPECT_EQ(welcome(second, Duration{}), "a beat that is no time");
+  EXPECT_EQ(welcome(-second, second), "beat -1000000000 ns, expected none below 0");
   v1::ControllerMessage input = to_proto(ControllerMessage(ExecInput{.terminal = TerminalSize{}}));
   EXPECT_TRUE(from_proto(input));
   input.mutable_exec_input()->mutable_terminal()->set_rows(65536);

@@ -10,8 +10,8 @@
 //     codec.named("layer node evidence", layer, node, evidence);
 //   }
 //
-// The names are those of event JSON (store/event_json.hpp). A struct that is in no event may leave
-// them out: codec(layer, node, evidence).
+// The names are those of event JSON (store/event_json.hpp) and of messages with agents
+// (node/agent_fields.hpp). A struct of neither may leave them out: codec(layer, node, evidence).
 //
 // A codec derives from FieldWalk<itself> and has the primitives below. Each takes the present value
 // and returns the new one: a writer returns its argument, a reader the value that it read.
