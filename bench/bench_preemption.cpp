@@ -8,9 +8,9 @@
 #include "fleet/fleet.hpp"
 #include "fleet/spec/builder.hpp"
 #include "hardware/builtin_catalog.hpp"
-#include "scheduler/pass/preemption.hpp"
-#include "scheduler/pass/repack.hpp"
+#include "scheduler/moves/repack.hpp"
 #include "scheduler/place/placer.hpp"
+#include "scheduler/preempt/preemption.hpp"
 
 namespace orrery {
 namespace {

@@ -9,7 +9,7 @@
 #include "bench/bench_cluster.hpp"
 #include "bench/placement_churn.hpp"
 #include "bench/queue_generator.hpp"
-#include "scheduler/pass/repack.hpp"
+#include "scheduler/moves/repack.hpp"
 
 namespace orrery {
 namespace {

@@ -12,8 +12,8 @@
 #include "base/numbers/rng.hpp"
 #include "fleet/fleet.hpp"
 #include "fleet/fleet_test.hpp"
-#include "scheduler/pass/preemption.hpp"
 #include "scheduler/place/placer.hpp"
+#include "scheduler/preempt/preemption.hpp"
 
 namespace orrery {
 

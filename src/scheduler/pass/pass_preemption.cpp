@@ -1,5 +1,5 @@
 // Which running jobs are preempted for which waiting job: the rules of a pass around
-// scheduler/pass/preemption.hpp.
+// scheduler/preempt/preemption.hpp.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "scheduler/pass/preemption.hpp"
+#include "scheduler/preempt/preemption.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/pass/repack.hpp"
+#include "scheduler/moves/repack.hpp"
 
 #include <algorithm>
 #include <bit>

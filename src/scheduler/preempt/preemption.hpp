@@ -1,4 +1,5 @@
-// scheduler/pass/preemption.hpp - which running jobs would have to be preempted so that a job fits.
+// scheduler/preempt/preemption.hpp - which running jobs would have to be preempted so that a job
+// fits.
 //
 // Pure: the caller supplies the running jobs that may be touched and their costs, and decides
 // whether a set of them may be taken (guarantees, potential). The result is a proposal.

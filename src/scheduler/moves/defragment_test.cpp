@@ -1,8 +1,8 @@
-#include "scheduler/pass/defragment.hpp"
+#include "scheduler/moves/defragment.hpp"
 
 #include <gtest/gtest.h>
 
-#include "scheduler/pass/moves_test.hpp"
+#include "scheduler/moves/moves_test.hpp"
 
 namespace orrery {
 namespace {

@@ -1,12 +1,12 @@
-// scheduler/pass/repack.hpp - a proposal that empties the least full racks or scale-up domains of a
-// fleet by moving their gangs into free devices elsewhere.
+// scheduler/moves/repack.hpp - a proposal that empties the least full racks or scale-up domains of
+// a fleet by moving their gangs into free devices elsewhere.
 //
 // Pure, greedy: places are emptied from the least full up; a place is emptied completely or left as
 // it is, and only where that is worth its moves. Gangs go where they fit best outside the places
 // that are, or are to become, whole.
 #pragma once
 
-#include "scheduler/pass/defragment.hpp"
+#include "scheduler/moves/defragment.hpp"
 
 namespace orrery {
 

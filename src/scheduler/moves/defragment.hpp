@@ -1,16 +1,16 @@
-// scheduler/pass/defragment.hpp - which running gangs to move so that free devices lie together.
+// scheduler/moves/defragment.hpp - which running gangs to move so that free devices lie together.
 //
 // Pure: the caller supplies which gangs may be moved, what a move costs and what is gained. The
 // answer is a proposal; nothing moves. A plan is made like a preemption
-// (scheduler/pass/preemption.hpp), with the objection that each victim must find another place.
+// (scheduler/preempt/preemption.hpp), with the objection that each victim must find another place.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "scheduler/pass/preemption.hpp"
 #include "scheduler/place/placer.hpp"
+#include "scheduler/preempt/preemption.hpp"
 
 namespace orrery {
 

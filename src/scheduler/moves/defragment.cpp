@@ -1,4 +1,4 @@
-#include "scheduler/pass/defragment.hpp"
+#include "scheduler/moves/defragment.hpp"
 
 #include <algorithm>
 #include <bit>

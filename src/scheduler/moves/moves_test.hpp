@@ -1,4 +1,4 @@
-// scheduler/pass/moves_test.hpp - running gangs that may be moved, and moves carried out, for
+// scheduler/moves/moves_test.hpp - running gangs that may be moved, and moves carried out, for
 // tests.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "scheduler/pass/defragment.hpp"
+#include "scheduler/moves/defragment.hpp"
 #include "scheduler/running_test.hpp"
 
 namespace orrery {
