@@ -13,7 +13,7 @@ bool wants_full(const Policy& policy) {
 }
 
 PassResult Scheduler::decide(const Situation& situation, const Policy& policy, PassKind kind) {
-  return Pass(situation, policy, *memory_).run(kind);
+  return Pass(situation, policy, kind, *memory_).run();
 }
 
 void Scheduler::forget() { memory_->forget(); }

@@ -410,8 +410,8 @@ void PlayedFuture::keep_slot(const Entry& entry) {
   kept_[gang->type.value()] += std::int64_t{gang->devices} * role.gangs;
 }
 
-// As Pass::needs_slot(), by numbers of devices of one role, where all jobs of its tenant that go on
-// from a checkpoint count as jobs that it may overtake.
+// As NewReservations::needs_one(), by numbers of devices of one role, where all jobs of its tenant
+// that go on from a checkpoint count as jobs that it may overtake.
 bool PlayedFuture::needs_slot(const Entry& entry) const {
   const ForecastJob& job = *entry.job;
   const WaitingJob& it = job.job;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/assert.hpp"
+#include "scheduler/pass/running_gang.hpp"
 #include "scheduler/place/placer.hpp"
 #include "scheduler/price/gang_pricing.hpp"
 #include "scheduler/price/run_time.hpp"
@@ -203,10 +204,6 @@ std::optional<ResizeJob> resize_to(const Terms& terms, const RunningJob& job, In
   std::optional<GangTerms> found = terms.find(as_waiting(job, now), gang);
   if (!found) return std::nullopt;
   return ResizeJob{.job = job.id, .gangs = {std::move(gang)}, .terms = {*std::move(found)}};
-}
-
-const GangRequest& request_of(const JobRequest& job, const PlacedGang& gang) {
-  return job.roles[gang.role].options[gang.option].gang;
 }
 
 /// Adds the terms of the gangs to a start, and its expected time: the longest of the gangs', or

@@ -1,9 +1,10 @@
-// Power shortages, and clocks that may rise again.
+#include "scheduler/power/clock_steps.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "scheduler/pass/pass.hpp"
+#include "scheduler/pass/running_gang.hpp"
 #include "scheduler/power/gang_power.hpp"
 #include "scheduler/power/power_relief.hpp"
 #include "scheduler/price/expected_bill.hpp"
@@ -55,42 +56,45 @@ void slow_down(GangTerms& terms, const ClockStep& step, double slower) {
 
 }  // namespace
 
-PoweredGangs& Pass::powered() {
-  if (powered_) return *powered_;
-  powered_.emplace(s_);
-  for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
-    const RunningJob& job = s_.running[i];
-    if (stopped_[i] != 0 || job.stopping) continue;
-    powered_->add(
-        {.job = i,
-         .request = job.request,
-         .gangs = job.gangs,
-         .terms = job.terms,
-         .stop_loss = lost_device_seconds(job) / policy_.horizon.value(),
-         .slowest = slowest_kept(*job.request, s_.now, job.started, left_of(job, s_.now))});
+ClockSteps::ClockSteps(PassContext& pass, StartSearch& search)
+    : pass_(pass), s_(pass.situation), policy_(pass.policy), search_(search) {}
+
+PoweredGangs& ClockSteps::powered() {
+  if (!powered_) {
+    powered_.emplace(s_);
+    for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
+      const RunningJob& job = s_.running[i];
+      if (pass_.is_decided(i) || job.stopping) continue;
+      powered_->add(
+          {.job = i,
+           .request = job.request,
+           .gangs = job.gangs,
+           .terms = job.terms,
+           .stop_loss = lost_device_seconds(job, s_.now) / policy_.horizon.value(),
+           .slowest = slowest_kept(*job.request, s_.now, job.started, left_of(job, s_.now))});
+    }
   }
-  for (std::uint32_t i = 0; i < starts_.size(); ++i) add_powered_start(i);
+  for (; starts_listed_ < pass_.starts().size(); ++starts_listed_) {
+    const StartedJob& start = pass_.starts()[starts_listed_];
+    const StartJob& decision = pass_.decision_of(start);
+    powered_->add(
+        {.source = PoweredGang::Source::kStarts,
+         .job = static_cast<std::uint32_t>(starts_listed_),
+         .request = start.job->request,
+         .gangs = decision.gangs,
+         .terms = decision.terms,
+         .slowest = slowest_kept(*start.job->request, s_.now, s_.now, longest_of(decision.terms))});
+  }
   return *powered_;
 }
 
-void Pass::add_powered_start(std::uint32_t at) {
-  const auto& start = std::get<StartJob>(result_.decisions[starts_[at].decision]);
-  powered_->add({.source = PoweredGang::Source::kStarts,
-                 .job = at,
-                 .request = starts_[at].job->request,
-                 .gangs = start.gangs,
-                 .terms = start.terms,
-                 .slowest = slowest_kept(*starts_[at].job->request, s_.now, s_.now,
-                                         longest_of(start.terms))});
-}
-
 // Running jobs that the pass has stopped, moved or resized are left out.
-Pass::AskedGangs Pass::ask_gangs(Steps steps) {
+ClockSteps::AskedGangs ClockSteps::ask_gangs(Steps steps) {
   AskedGangs asked;
   const std::vector<PoweredGang>& list = powered().list();
   for (std::uint32_t i = 0; i < list.size(); ++i) {
     const PoweredGang& gang = list[i];
-    if (gang.source == PoweredGang::Source::kRuns && stopped_[gang.job] != 0) continue;
+    if (gang.source == PoweredGang::Source::kRuns && pass_.is_decided(gang.job)) continue;
     asked.entries.push_back(i);
     const std::size_t lowest = steps == Steps::kAll ? gang.ladder.size() : gang.steps_kept();
     asked.gangs.push_back({.power = {.nodes = gang.nodes, .ladder = gang.ladder.first(lowest)},
@@ -101,33 +105,23 @@ Pass::AskedGangs Pass::ask_gangs(Steps steps) {
   return asked;
 }
 
-void Pass::set_step(PoweredGang& gang, std::size_t step) {
-  const PowerTree& tree = power_->tree();
-  power_->remove(draws_of(tree, gang.nodes, gang.ladder[gang.step].each));
-  power_->add(draws_of(tree, gang.nodes, gang.ladder[step].each));
-  const double slower = gang.ladder[gang.step].throughput / gang.ladder[step].throughput;
+void ClockSteps::set_step(PoweredGang& gang, std::size_t step) {
+  const ClockStep& from = gang.ladder[gang.step];
+  const ClockStep& to = gang.ladder[step];
+  pass_.power.change(gang.nodes, from, to);
   gang.step = step;
   if (gang.source == PoweredGang::Source::kRuns) {
-    for (const std::uint32_t g : gang.gangs) {
-      GangTerms& terms =
-          clocked_.try_emplace({gang.job, g}, s_.running[gang.job].terms[g]).first->second;
-      terms.clock = gang.ladder[step].clock;
-      terms.draw = gang.ladder[step].each;
-    }
+    for (const std::uint32_t g : gang.gangs) pass_.power.set_clock(gang.job, g, to);
     return;
   }
-  Start& start = starts_[gang.job];
-  start.slowed = true;
-  auto& decision = std::get<StartJob>(result_.decisions[start.decision]);
-  for (const std::uint32_t g : gang.gangs) {
-    slow_down(decision.terms[g], gang.ladder[step], slower);
-  }
+  slowed_.insert(gang.job);
+  StartJob& decision = pass_.decision_of(pass_.starts()[gang.job]);
+  const double slower = from.throughput / to.throughput;
+  for (const std::uint32_t g : gang.gangs) slow_down(decision.terms[g], to, slower);
   decision.expected = longest_of(decision.terms);
 }
 
-// The rest of a job takes longer by the factor by which its slowest gang is slower than before the
-// pass. Decisions that lower clocks come first, because others take the power that they free.
-void Pass::tell_clocks(std::size_t at) {
+void ClockSteps::tell(std::size_t at) {
   if (!powered_) return;
   std::vector<Decision> lowered;
   std::vector<Decision> raised;
@@ -140,51 +134,43 @@ void Pass::tell_clocks(std::size_t at) {
     while (end < list.size() && same_job(list[end])) ++end;
     const std::span<PoweredGang> gangs = list.subspan(first, end - first);
     first = end;
-    if (gangs.front().source == PoweredGang::Source::kStarts) continue;
-    const RunningJob& job = s_.running[gangs.front().job];
-    const double slower = speed_of(gangs, &PoweredGang::was) / speed_of(gangs, &PoweredGang::step);
-    for (PoweredGang& gang : gangs) {
-      if (gang.step == gang.told) continue;
-      for (const std::uint32_t g : gang.gangs) {
-        GangTerms terms = clocked_.at({gang.job, g});
-        if (terms.length && job.expected_end != Instant::max()) {
-          const double left = std::max((job.expected_end - s_.now).count_seconds(), 0.0);
-          terms.length = Duration::from_seconds(left * slower);
-        }
-        (gang.step > gang.told ? lowered : raised).emplace_back(SetClock{job.id, g, terms});
-      }
-      gang.told = gang.step;
-    }
+    if (gangs.front().source == PoweredGang::Source::kRuns) tell_job(gangs, lowered, raised);
   }
   lowered.insert(lowered.end(), raised.begin(), raised.end());
-  result_.decisions.insert(result_.decisions.begin() + static_cast<std::ptrdiff_t>(at),
-                           lowered.begin(), lowered.end());
-  for (Start& start : starts_) {
-    if (start.decision >= at) start.decision += lowered.size();
-    auto& decision = std::get<StartJob>(result_.decisions[start.decision]);
-    if (!std::exchange(start.slowed, false) || !decision.price) continue;
-    decision.price = price_of_all(*start.job, decision.gangs, decision.terms);
+  pass_.insert_decisions(at, lowered);
+  for (const std::uint32_t at_start : slowed_) {
+    const StartedJob& start = pass_.starts()[at_start];
+    StartJob& decision = pass_.decision_of(start);
+    if (!decision.price) continue;
+    decision.price = search_.price_of_all(*start.job, decision.gangs, decision.terms);
+  }
+  slowed_.clear();
+}
+
+// The rest of a job takes longer by the factor by which its slowest gang is slower than before the
+// pass.
+void ClockSteps::tell_job(std::span<PoweredGang> gangs, std::vector<Decision>& lowered,
+                          std::vector<Decision>& raised) {
+  const RunningJob& job = s_.running[gangs.front().job];
+  const double slower = speed_of(gangs, &PoweredGang::was) / speed_of(gangs, &PoweredGang::step);
+  for (PoweredGang& gang : gangs) {
+    if (gang.step == gang.told) continue;
+    for (const std::uint32_t g : gang.gangs) {
+      GangTerms terms = pass_.power.terms_now(job, g);
+      if (terms.length && job.expected_end != Instant::max()) {
+        const double left = std::max((job.expected_end - s_.now).count_seconds(), 0.0);
+        terms.length = Duration::from_seconds(left * slower);
+      }
+      (gang.step > gang.told ? lowered : raised).emplace_back(SetClock{job.id, g, terms});
+    }
+    gang.told = gang.step;
   }
 }
 
-Price Pass::price_of_all(const WaitingJob& job, std::span<const PlacedGang> gangs,
-                         std::span<const GangTerms> terms) const {
-  PriceContext context = context_of(s_.fleet);
-  if (gangs.size() > 1) context.beside.until = least_seconds(context, job);
-  Price sum;
-  for (std::size_t i = 0; i < gangs.size(); ++i) {
-    const Price price = price_of(context, job, gangs[i], terms[i]);
-    sum += price;
-    add_beside(context, job, {gangs[i], terms[i], price});
-  }
-  return sum;
-}
-
-// A cap that fell below the planned draw is met at once: by lower clocks first, then by stopping
-// the least valuable jobs. Jobs that are stopping count as gone.
-void Pass::relieve_power() {
-  if (!power_) return;
-  PowerBudget staying = *power_;
+// Jobs that are stopping count as gone.
+void ClockSteps::relieve_power() {
+  if (!pass_.power.limited()) return;
+  PowerBudget staying = pass_.power.budget();
   for (const RunningJob& job : s_.running) {
     for (std::size_t g = 0; job.stopping && g < job.gangs.size(); ++g) {
       staying.remove(draws_of_gang(staying.tree(), job.gangs[g], job.terms[g].draw));
@@ -192,51 +178,49 @@ void Pass::relieve_power() {
   }
   bool above = false;
   for (std::uint32_t d = 0; d < s_.fleet.topology().power_domains().size() && !above; ++d) {
-    above = staying.excess(*s_.caps, PowerDomainId(d)) > 0;
+    above = staying.excess(pass_.power.caps(), PowerDomainId(d)) > 0;
   }
   if (!above) return;
-  hold_until(s_.now);
+  pass_.hold_until(s_.now);
   AskedGangs asked = ask_gangs(Steps::kAll);
   std::vector<PoweredGang>& list = powered().list();
   for (std::size_t i = 0; i < asked.gangs.size(); ++i) {
     asked.gangs[i].preemptible = list[asked.entries[i]].preemptible;
   }
-  for (const PowerChange& change : relieve(staying, *s_.caps, asked.gangs).changes) {
+  for (const PowerChange& change : relieve(staying, pass_.power.caps(), asked.gangs).changes) {
     PoweredGang& gang = list[asked.entries[change.gang]];
     if (change.step) {
       set_step(gang, *change.step);
-    } else if (stopped_[gang.job] == 0) {
-      stopped_[gang.job] = 1;
-      const RunningJob& job = s_.running[gang.job];
-      result_.decisions.emplace_back(PreemptJob{job.id, JobId(), lost_device_seconds(job)});
+    } else if (!pass_.is_decided(gang.job)) {
+      pass_.preempt(gang.job, JobId());
     }
   }
-  tell_clocks(result_.decisions.size());
+  tell(pass_.result.decisions.size());
 }
 
 // Where a cap leaves too little power for a start, the clocks of all gangs below that cap are
 // lowered for it, if more work is done that way than without the start, or with only the start at a
 // lower clock.
-void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector<PlacedGang> slot) {
+void ClockSteps::share_power(const WaitingJob& job, StartOrRefusal& found,
+                             std::vector<PlacedGang> slot) {
   // Only full passes raise clocks again.
-  if (!power_ || !wants_full(policy_) || vain_shares_ == kVainShares) return;
+  if (!pass_.power.limited() || !wants_full(policy_) || vain_shares_ == kVainShares) return;
   const bool slowed =
       found && std::ranges::any_of(found->terms, [](const GangTerms& t) { return t.clock < 1; });
-  if (found ? !slowed : found.error().kind != RejectionKind::kPower) return;
+  if (found ? !slowed : found.error().refusal.kind != RejectionKind::kPower) return;
   if (shares_ == kShares) {
-    hold_until(s_.now);
+    pass_.hold_until(s_.now);
     return;
   }
   if (slowed) slot = found->gangs;
-  power_counts_ = PowerCounts::kNo;
-  FoundOrRefusal full =
-      slot.empty() ? find(job) : with_terms(m_.now_->view(), job, std::move(slot));
-  power_counts_ = PowerCounts::kYes;
+  StartOrRefusal full =
+      slot.empty() ? search_.find(job, PowerCounts::kNo)
+                   : search_.with_terms(pass_.fleet.now(), job, std::move(slot), PowerCounts::kNo);
   if (!full) return;
   std::vector<PoweredGang>& list = powered().list();
   const std::size_t others = list.size();
   powered_->add({.source = PoweredGang::Source::kStarts,
-                 .job = static_cast<std::uint32_t>(starts_.size()),
+                 .job = static_cast<std::uint32_t>(pass_.starts().size()),
                  .request = job.request,
                  .gangs = full->gangs,
                  .terms = full->terms,
@@ -245,15 +229,17 @@ void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector
   for (const PoweredGang& gang : std::span(list).subspan(slowed ? others : list.size())) {
     alone += gang.work(nearest_step(gang.ladder, found->terms[gang.gangs.front()].clock));
   }
-  PowerBudget budget = *power_;
+  PowerBudget budget = pass_.power.budget();
   for (std::size_t i = 0; i < full->gangs.size(); ++i) {
     budget.add(draws_of_gang(budget.tree(), full->gangs[i], full->terms[i].draw));
   }
   const AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
-  const auto relief = make_room(budget, *s_.caps, asked.gangs, {list.size() - others, alone});
+  const auto relief =
+      make_room(budget, pass_.power.caps(), asked.gangs, {list.size() - others, alone});
   if (relief) slow_down_start(*full, *relief, asked, others);
   powered_->cut(others);
-  const bool late = m_.reserved_->any() && m_.reserved_->delays(full->gangs, end_of(*full), job.id);
+  const Reserved& reserved = pass_.fleet.reserved();
+  const bool late = reserved.any() && reserved.delays(full->gangs, pass_.end_of(*full), job.id);
   if (!relief || late || !affordable(job, *full)) {
     ++vain_shares_;
     return;
@@ -264,14 +250,14 @@ void Pass::share_power(const WaitingJob& job, FoundOrRefusal& found, std::vector
     if (entry < others) set_step(list[entry], *change.step);
   }
   if (policy_.choice == OptionChoice::kCheapest) {
-    full->price = price_of_all(job, full->gangs, full->terms);
+    full->price = search_.price_of_all(job, full->gangs, full->terms);
   }
   found = std::move(full);
 }
 
 // The powered gangs from `others` on are those of the start.
-void Pass::slow_down_start(Found& found, const PowerRelief& relief, const AskedGangs& asked,
-                           std::size_t others) {
+void ClockSteps::slow_down_start(PlannedStart& found, const PowerRelief& relief,
+                                 const AskedGangs& asked, std::size_t others) {
   for (const PowerChange& change : relief.changes) {
     if (asked.entries[change.gang] < others) continue;
     const PoweredGang& gang = powered().list()[asked.entries[change.gang]];
@@ -281,25 +267,19 @@ void Pass::slow_down_start(Found& found, const PowerRelief& relief, const AskedG
   found.length = longest_of(found.terms);
 }
 
-bool Pass::affordable(const WaitingJob& job, const Found& found) const {
+bool ClockSteps::affordable(const WaitingJob& job, const PlannedStart& found) const {
   const std::optional<Dollars>& budget = job.request->budget;
   if (!budget) return true;
-  const ExpectedBill bill = expected_bill(context_of(s_.fleet), job, found.gangs, found.terms);
+  const ExpectedBill bill =
+      expected_bill(search_.context_of(s_.fleet), job, found.gangs, found.terms);
   return Dollars(bill.dollars() + bill.assumed_hire) <= *budget;
 }
 
-bool Pass::slowed_somebody() const {
-  return std::any_of(
-      result_.decisions.begin(), result_.decisions.end(),
-      [](const Decision& decision) { return std::holds_alternative<SetClock>(decision); });
-}
-
-// Slowed gangs get the clocks at which most work is done under the caps that hold now.
-void Pass::raise_clocks() {
+void ClockSteps::raise() {
   const auto lowered = [](const RunningJob& job) {
     return std::ranges::any_of(job.terms, [](const GangTerms& terms) { return terms.clock < 1; });
   };
-  if (!power_ || std::ranges::none_of(s_.running, lowered)) return;
+  if (!pass_.power.limited() || std::ranges::none_of(s_.running, lowered)) return;
   AskedGangs asked = ask_gangs(Steps::kThatKeepPromises);
   // The clocks of this pass's starts are already decided.
   for (std::size_t i = asked.entries.size(); i-- > 0;) {
@@ -308,7 +288,7 @@ void Pass::raise_clocks() {
     asked.gangs.erase(asked.gangs.begin() + static_cast<std::ptrdiff_t>(i));
   }
   std::vector<PoweredGang>& list = powered().list();
-  PowerBudget budget = *power_;
+  PowerBudget budget = pass_.power.budget();
   std::vector<std::size_t> steps(list.size());
   for (std::size_t i = 0; i < asked.gangs.size(); ++i) {
     const PoweredGang& gang = list[asked.entries[i]];
@@ -316,7 +296,7 @@ void Pass::raise_clocks() {
     budget.add(draws_of(budget.tree(), gang.nodes, gang.ladder[0].each));
     asked.gangs[i].step = 0;
   }
-  const PowerRelief relief = relieve(budget, *s_.caps, asked.gangs);
+  const PowerRelief relief = relieve(budget, pass_.power.caps(), asked.gangs);
   for (const PowerChange& change : relief.changes) {
     steps[asked.entries[change.gang]] = *change.step;
   }
@@ -331,26 +311,7 @@ void Pass::raise_clocks() {
   for (const std::uint32_t i : asked.entries) {
     if (steps[i] != list[i].step) set_step(list[i], steps[i]);
   }
-  tell_clocks(result_.decisions.size());
-}
-
-// Delays starts so that the power draw rises in steps.
-void Pass::stagger_starts() {
-  if (!policy_.start_ramp || *policy_.start_ramp <= Watts()) return;
-  std::vector<StartJob*> starts;
-  std::vector<Watts> rises;
-  for (Decision& decision : result_.decisions) {
-    auto* start = std::get_if<StartJob>(&decision);
-    if (start == nullptr) continue;
-    Watts rise;
-    for (std::size_t g = 0; g < start->gangs.size(); ++g) {
-      rise += start->terms[g].draw * start->gangs[g].allocation.devices();
-    }
-    starts.push_back(start);
-    rises.push_back(rise);
-  }
-  const std::vector<Duration> delays = stagger(rises, *policy_.start_ramp / Seconds{1});
-  for (std::size_t i = 0; i < starts.size(); ++i) starts[i]->delay = delays[i];
+  tell(pass_.result.decisions.size());
 }
 
 }  // namespace orrery

@@ -1,10 +1,10 @@
-// Slots of a pass: those of earlier passes, and new ones for jobs that cannot start yet.
+#include "scheduler/forecast/due_reservations.hpp"
+
 #include <algorithm>
 #include <map>
+#include <utility>
 
-#include "scheduler/pass/pass.hpp"
-#include "scheduler/price/run_time.hpp"
-#include "scheduler/tenants/queue_order.hpp"
+#include "scheduler/forecast/new_reservations.hpp"
 
 namespace orrery {
 namespace {
@@ -62,62 +62,62 @@ SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& 
 
 }  // namespace
 
-// Slots that are due serve their jobs alone: a job starts where all devices are free, its slot is
-// kept while jobs still leave the devices, and is given up when anything else is in the way. A full
-// pass finds later slots anew; where jobs take turns in rounds, all slots are found at the next
-// round.
-void Pass::start_reserved() {
+DueReservations::DueReservations(PassContext& pass, StartSearch& search, ClockSteps& clocks)
+    : pass_(pass), s_(pass.situation), policy_(pass.policy), search_(search), clocks_(clocks) {}
+
+void DueReservations::serve() {
   for (const Closure& closure : s_.closures) {
-    if (closure.from > s_.now) edit_reserved().close(closure);
+    if (closure.from > s_.now) pass_.fleet.edit_reserved().close(closure);
   }
   if (s_.reserved.empty()) return;
   const std::map<JobId, std::uint32_t> waiting = waiting_with_slot(s_.waiting, s_.reserved);
   const Masks leaving = devices_of_stopping(s_.running);
   const bool begins_round =
-      policy_.preemption == PreemptionRule::kRounds && kind_ == PassKind::kFull;
+      policy_.preemption == PreemptionRule::kRounds && pass_.kind == PassKind::kFull;
   for (const Reservation& slot : s_.reserved) {
     const auto found = waiting.find(slot.job);
     const bool due = slot.start <= s_.now;
-    if (!due && (makes_reservations() || policy_.preemption == PreemptionRule::kRounds)) continue;
-    const SlotState state = due ? state_of(slot, m_.now_->view(), leaving) : SlotState::kLeaving;
+    if (!due &&
+        (makes_reservations(policy_, pass_.kind) || policy_.preemption == PreemptionRule::kRounds))
+      continue;
+    const SlotState state = due ? state_of(slot, pass_.fleet.now(), leaving) : SlotState::kLeaving;
     if (state == SlotState::kBroken) continue;
     if (found == waiting.end()) {
-      keep_slot_of_mover(slot);
+      keep_for_mover(slot);
       continue;
     }
     if (state == SlotState::kFree && start_in(s_.waiting[found->second], slot)) {
-      hold(slot.job);
+      pass_.pass_over(slot.job);
       continue;
     }
     if (begins_round) continue;
-    keep(slot);
-    result_.reservations.push_back(slot);
+    pass_.keep(slot);
+    pass_.result.reservations.push_back(slot);
     if (!due) {
-      hold_until(slot.start);
+      pass_.hold_until(slot.start);
       continue;
     }
-    count(*s_.waiting[found->second].request, slot.gangs, Held::kMore);
-    hold(slot.job);
-    wait(s_.waiting[found->second], {RejectionKind::kBusy, TopologyLevel::kFleet, 0});
+    pass_.usage.count(*s_.waiting[found->second].request, slot.gangs, UsageEdits::Held::kMore);
+    pass_.pass_over(slot.job);
+    pass_.wait(s_.waiting[found->second], {RejectionKind::kBusy, TopologyLevel::kFleet, 0});
   }
 }
 
-// A job that moves starts in its slot once it has stopped.
-void Pass::keep_slot_of_mover(const Reservation& slot) {
+void DueReservations::keep_for_mover(const Reservation& slot) {
   const bool leaves = std::any_of(s_.running.begin(), s_.running.end(), [&](const RunningJob& job) {
     return job.id == slot.job && job.stopping;
   });
   if (!leaves) return;
-  keep(slot);
-  result_.reservations.push_back(slot);
+  pass_.keep(slot);
+  pass_.result.reservations.push_back(slot);
 }
 
-bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {
-  FoundOrRefusal found = with_terms(m_.now_->view(), job, slot.gangs);
-  share_power(job, found, slot.gangs);
+bool DueReservations::start_in(const WaitingJob& job, const Reservation& slot) {
+  StartOrRefusal found = search_.with_terms(pass_.fleet.now(), job, slot.gangs);
+  clocks_.share_power(job, found, slot.gangs);
   if (!found) return false;
   if (policy_.choice == OptionChoice::kCheapest) {
-    PriceContext context = context_of(m_.now_->view());
+    PriceContext context = search_.context_of(pass_.fleet.now());
     if (found->gangs.size() > 1) context.beside.until = least_seconds(context, job);
     found->price = price_of_lost_work(context, job, slot.lost_device_seconds);
     for (std::size_t i = 0; i < found->gangs.size(); ++i) {
@@ -126,10 +126,8 @@ bool Pass::start_in(const WaitingJob& job, const Reservation& slot) {
       *found->price += price;
     }
   }
-  start(job, *std::move(found));
+  pass_.start(job, *std::move(found));
   return true;
 }
-
-void Pass::hold(JobId job) { held_.insert(std::lower_bound(held_.begin(), held_.end(), job), job); }
 
 }  // namespace orrery

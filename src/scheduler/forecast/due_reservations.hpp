@@ -1,0 +1,33 @@
+// scheduler/forecast/due_reservations.hpp - reservations of earlier passes: those that are due
+// serve their jobs alone.
+//
+// Belongs to one pass, which calls it before any other job is considered. A job starts where all
+// reserved devices are free; its reservation is kept while jobs still leave the devices, and is
+// given up when anything else is in the way. A full pass finds later reservations anew; where jobs
+// take turns in rounds, all are found at the next round.
+#pragma once
+
+#include "scheduler/pass/start_search.hpp"
+#include "scheduler/power/clock_steps.hpp"
+
+namespace orrery {
+
+class DueReservations {
+ public:
+  DueReservations(PassContext& pass, StartSearch& search, ClockSteps& clocks);
+
+  void serve();
+
+ private:
+  /// A job that moves starts in its slot once it has stopped.
+  void keep_for_mover(const Reservation& slot);
+  [[nodiscard]] bool start_in(const WaitingJob& job, const Reservation& slot);
+
+  PassContext& pass_;
+  const Situation& s_;
+  const Policy& policy_;
+  StartSearch& search_;
+  ClockSteps& clocks_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,28 @@
+// scheduler/pass/pass_memory.hpp - what a scheduler keeps from pass to pass: scratch memory of the
+// steps, and answers of earlier passes that still hold.
+//
+// Each step of a pass gets its own part. Invariant: forgetting it changes how long a pass takes,
+// never the result.
+#pragma once
+
+#include "scheduler/moves/stay_memo.hpp"
+#include "scheduler/pass/pass_fleet.hpp"
+#include "scheduler/pass/queue_walk.hpp"
+#include "scheduler/pass/start_search.hpp"
+#include "scheduler/rounds/throughput_shares.hpp"
+
+namespace orrery {
+
+struct PassMemory {
+  explicit PassMemory(const PlaceTree& tree) : placers(tree) {}
+
+  void forget() { queue.forget(); }
+
+  PassFleet fleet;
+  PassPlacers placers;
+  QueueMemory queue;
+  ThroughputShares shares;
+  StayMemo stays;
+};
+
+}  // namespace orrery
