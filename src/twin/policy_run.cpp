@@ -163,7 +163,7 @@ void fill_slowest(PolicyRun& run, const PolicyRunInputs& in, const AttemptLog& a
 }
 
 void fill_failures(PolicyReport& report, const World& world, Instant now) {
-  for (const World::Felt& felt : world.felt()) {
+  for (const FeltFault& felt : world.felt()) {
     if (felt.fault.at > now || report.failures.size() == kFailuresShown) break;
     if (felt.fault.kind == FaultKind::kLinkFlap) continue;
     report.failures.push_back({felt.fault.at, std::string(word_of_fault(felt.fault.kind)),

@@ -212,7 +212,7 @@ void Simulation::search_plan(const PlanKey& key) {
 Simulation::Settled Simulation::settled() const {
   Settled settled{state().ledger(), {}};
   for (const RunningJob& run : state().running()) {
-    const Progress progress = world_.progress_of(state().job(run.id), now_);
+    const Progress progress = world_.runs().progress_of(state().job(run.id), now_);
     settled.usage[run.id] = state().settle_in(settled.ledger, run.id, progress, now_);
   }
   return settled;
@@ -314,8 +314,8 @@ SimulationSummary Simulation::summary() const {
   }
   s.utilization = all > 0 ? used / all : 0;
   s.goodput = used > 0 ? useful / used : 0;
-  s.corrupt = world_.corrupt();
-  s.recoveries = world_.recoveries();
+  s.corrupt = world_.runs().corrupt_ends();
+  s.recoveries = world_.runs().recoveries();
   s.inputs = inputs_;
   s.events = events_;
   s.passes = core().passes();

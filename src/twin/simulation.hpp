@@ -104,7 +104,7 @@ struct SimulationSummary {
   std::uint64_t faults = 0;
   std::uint64_t corrupt = 0;  ///< jobs that finished with wrong results, undetected
   DeadlineFigures deadlines;
-  World::Recoveries recoveries;
+  Recoveries recoveries;
   std::uint64_t inputs = 0;
   std::uint64_t events = 0;
   Core::PassCounts passes;

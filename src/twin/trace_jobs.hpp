@@ -18,7 +18,7 @@
 #include "scheduler/request/resolve.hpp"
 #include "twin/information.hpp"
 #include "twin/replay_rules.hpp"
-#include "twin/world/world.hpp"
+#include "twin/world/world_facts.hpp"
 #include "workload/trace/trace.hpp"
 
 namespace orrery {
