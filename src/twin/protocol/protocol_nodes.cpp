@@ -1,22 +1,13 @@
 #include "twin/protocol/protocol_nodes.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
 
 namespace orrery {
 namespace {
 
 constexpr std::int64_t kClockUnit = 10'000;
 constexpr Duration kOnNode = Duration::milliseconds(1);  ///< a message between its processes
-constexpr Duration kRankStart = Duration::seconds(1);
-constexpr Duration kEffects = Duration::seconds(20);  ///< between two of a rank
 constexpr Duration kMending = Duration::seconds(20);
-
-std::string text(const AttemptId& id) {
-  return fmt::format("attempt {} of job {}", id.attempt, id.job.value());
-}
 
 }  // namespace
 
@@ -24,32 +15,48 @@ ProtocolNodes::ProtocolNodes(const Setup& setup, std::uint64_t seed, Outside out
     : setup_(setup),
       outside_(std::move(outside)),
       rng_(Rng::stream(seed, "nodes")),
-      nodes_(setup.nodes) {
+      processes_(setup.ignores_term, rng_,
+                 {.time = outside_.time,
+                  .up =
+                      [this](const KeeperPlace& at, const ProcessUp& up) {
+                        reach_keeper(at.node, at.attempt, [up](Keeper& keeper, Instant now) {
+                          keeper.on_process_up(up, now);
+                        });
+                      },
+                  .exit =
+                      [this](const KeeperPlace& at, const ProcessExit& exit) {
+                        reach_keeper(at.node, at.attempt, [exit](Keeper& keeper, Instant now) {
+                          keeper.on_process_exit(exit, now);
+                        });
+                      },
+                  .wrong = outside_.wrong}) {
   const auto spread = static_cast<std::uint64_t>(2 * setup.drift + 1);
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    Node& each = nodes_[at];
-    each.rate = kClockUnit + static_cast<std::int64_t>(rng_.below(spread)) - setup.drift;
-    each.booted = outside_.time.now();
-    each.clock_at_boot = Instant() + Duration::seconds(static_cast<std::int64_t>(rng_.below(1000)));
+  nodes_.reserve(setup.nodes);
+  for (std::size_t at = 0; at < setup.nodes; ++at) {
+    const std::int64_t rate =
+        kClockUnit + static_cast<std::int64_t>(rng_.below(spread)) - setup.drift;
+    const Instant shown =
+        Instant() + Duration::seconds(static_cast<std::int64_t>(rng_.below(1000)));
+    nodes_.push_back({.clock = NodeClock(rate, shown, outside_.time.now())});
     start_agent(NodeId::at(at));
   }
 }
 
 // --- Clocks and timers --------------------------------------------------------------------------
 
-Instant ProtocolNodes::clock(const Node& node) const {
-  const std::int64_t passed = (outside_.time.now() - node.booted).count_ns();
-  return node.clock_at_boot + Duration::nanoseconds(passed / kClockUnit * node.rate +
-                                                    passed % kClockUnit * node.rate / kClockUnit);
+Instant NodeClock::shows(Instant now) const {
+  const std::int64_t passed = (now - since_).count_ns();
+  return shown_ + Duration::nanoseconds(passed / kClockUnit * rate_ +
+                                        passed % kClockUnit * rate_ / kClockUnit);
 }
 
-Instant ProtocolNodes::when(const Node& node, Instant at) {
-  const std::int64_t shown = (at - node.clock_at_boot).count_ns();
+Instant NodeClock::when_shows(Instant at) const {
+  const std::int64_t shown = (at - shown_).count_ns();
   if (shown > (Duration::hours(24) * 365).count_ns()) return Instant::max();
-  const std::int64_t whole = shown / node.rate;
-  const std::int64_t rest = shown % node.rate;
-  const std::int64_t passed = whole * kClockUnit + (rest * kClockUnit + node.rate - 1) / node.rate;
-  return node.booted + Duration::nanoseconds(passed);
+  const std::int64_t whole = shown / rate_;
+  const std::int64_t rest = shown % rate_;
+  const std::int64_t passed = whole * kClockUnit + (rest * kClockUnit + rate_ - 1) / rate_;
+  return since_ + Duration::nanoseconds(passed);
 }
 
 template <class Visit>
@@ -58,10 +65,11 @@ void ProtocolNodes::for_each_timer(Visit&& visit) {
     const NodeId id = NodeId::at(at);
     Node& each = nodes_[at];
     if (each.agent && !each.frozen) {
-      visit(when(each, each.agent->next_due()), id, std::optional<AttemptId>());
+      visit(each.clock.when_shows(each.agent->next_due()), id, std::optional<AttemptId>());
     }
     for (const auto& [attempt, host] : each.keepers) {
-      if (!host.frozen) visit(when(each, host.keeper.next_due()), id, std::optional(attempt));
+      if (!host.frozen)
+        visit(each.clock.when_shows(host.keeper.next_due()), id, std::optional(attempt));
     }
   }
 }
@@ -100,7 +108,7 @@ void ProtocolNodes::start_agent(NodeId id) {
   at.agent.emplace(AgentSetup{.cluster = setup_.cluster,
                               .identity = {id, at.boot, ++at.incarnation},
                               .beat = setup_.beat},
-                   keepers_on(id), clock(at));
+                   keepers_on(id), at.clock.shows(outside_.time.now()));
   drain_agent(id);
 }
 
@@ -114,6 +122,7 @@ void ProtocolNodes::thaw_agent(NodeId id) {
 
 void ProtocolNodes::kill_keeper(NodeId id, const AttemptId& attempt) {
   if (node(id).keepers.erase(attempt) == 0) return;
+  processes_.kill({id, attempt});
   tell_agent(id, [attempt](Agent& agent, Instant now) { agent.on_keeper_exit(attempt, now); });
 }
 
@@ -129,12 +138,6 @@ void ProtocolNodes::thaw_keeper(NodeId id, const AttemptId& attempt) {
   for (const VirtualTime::Event& event : inbox) event();
 }
 
-void ProtocolNodes::fail_rank(NodeId id, const AttemptId& attempt) {
-  const KeeperHost* host = host_of(id, attempt);
-  if (host == nullptr || host->processes.empty()) return;
-  end_process(id, attempt, {host->processes.begin()->second.pid, 1});
-}
-
 void ProtocolNodes::report_fault(NodeId id, const HealthFault& fault) {
   reach_agent(id, [fault](Agent& agent, Instant now) { agent.on_fault(fault, now); });
 }
@@ -142,6 +145,7 @@ void ProtocolNodes::report_fault(NodeId id, const HealthFault& fault) {
 void ProtocolNodes::power_off(NodeId id) {
   kill_agent(id);
   node(id).keepers.clear();
+  processes_.kill_all(id);
   node(id).powered = false;
 }
 
@@ -150,8 +154,7 @@ void ProtocolNodes::power_on(NodeId id) {
   if (at.powered) return;
   at.powered = true;
   ++at.boot;
-  at.booted = outside_.time.now();
-  at.clock_at_boot = Instant();
+  at.clock.restart(outside_.time.now());
   start_agent(id);
 }
 
@@ -169,7 +172,7 @@ void ProtocolNodes::reach_agent(NodeId id, const ToAgent& tell) {
     at.inbox.emplace_back([this, id, tell] { reach_agent(id, tell); });
     return;
   }
-  tell(*at.agent, clock(at));
+  tell(*at.agent, at.clock.shows(outside_.time.now()));
   drain_agent(id);
 }
 
@@ -180,7 +183,7 @@ void ProtocolNodes::reach_keeper(NodeId id, const AttemptId& attempt, const ToKe
     host->inbox.emplace_back([this, id, attempt, tell] { reach_keeper(id, attempt, tell); });
     return;
   }
-  tell(host->keeper, clock(node(id)));
+  tell(host->keeper, node(id).clock.shows(outside_.time.now()));
   drain_keeper(id, attempt);
 }
 
@@ -201,10 +204,10 @@ void ProtocolNodes::drain_agent(NodeId id) {
     if (const auto* report = std::get_if<Report>(&effect)) {
       outside_.send(*report);
     } else if (const auto* start = std::get_if<StartKeeper>(&effect)) {
-      Keeper keeper(start->stamp, start->launch, clock(node(id)));
+      Keeper keeper(start->stamp, start->launch, node(id).clock.shows(outside_.time.now()));
       const bool first =
-          node(id).keepers.emplace(start->id, KeeperHost{std::move(keeper), {}, false, {}}).second;
-      if (!first) outside_.wrong("two keepers of " + text(start->id));
+          node(id).keepers.emplace(start->id, KeeperHost{std::move(keeper), false, {}}).second;
+      if (!first) outside_.wrong("two keepers of " + attempt_text(start->id));
       drain_keeper(id, start->id);
     } else if (const auto* told = std::get_if<TellKeeper>(&effect)) {
       const std::uint64_t boot = node(id).boot;
@@ -215,17 +218,13 @@ void ProtocolNodes::drain_agent(NodeId id) {
         });
       });
     } else {
-      begin_mending(id);
+      const std::pair by(node(id).boot, node(id).incarnation);
+      outside_.time.after(kMending, [this, id, by] {
+        if (std::pair(node(id).boot, node(id).incarnation) != by) return;
+        reach_agent(id, [](Agent& agent, Instant now) { agent.on_mended(now); });
+      });
     }
   }
-}
-
-void ProtocolNodes::begin_mending(NodeId id) {
-  const std::pair by(node(id).boot, node(id).incarnation);
-  outside_.time.after(kMending, [this, id, by] {
-    if (std::pair(node(id).boot, node(id).incarnation) != by) return;
-    reach_agent(id, [](Agent& agent, Instant now) { agent.on_mended(now); });
-  });
 }
 
 void ProtocolNodes::drain_keeper(NodeId id, const AttemptId& attempt) {
@@ -233,145 +232,19 @@ void ProtocolNodes::drain_keeper(NodeId id, const AttemptId& attempt) {
   if (host == nullptr) return;
   for (const KeeperEffect& effect : host->keeper.take()) {
     if (const auto* start = std::get_if<StartProcesses>(&effect)) {
-      start_processes(id, *start);
+      processes_.start(id, *start);
     } else if (const auto* signal = std::get_if<SignalProcesses>(&effect)) {
-      signal_processes(id, attempt, *signal);
+      processes_.signal({id, attempt}, *signal);
     } else if (const auto* report = std::get_if<AttemptReport>(&effect)) {
       tell_agent(
           id, [state = *report](Agent& agent, Instant now) { agent.on_keeper_report(state, now); });
     } else if (const auto* cap = std::get_if<CapClock>(&effect)) {
-      cap_clock(id, attempt, cap->share);
+      processes_.cap_clock({id, attempt}, cap->share);
     } else if (std::holds_alternative<ExitKeeper>(effect)) {
-      if (!host->processes.empty()) outside_.wrong("a keeper left its processes alone");
+      if (processes_.has_any({id, attempt})) outside_.wrong("a keeper left its processes alone");
       kill_keeper(id, attempt);
       return;
     }
-  }
-}
-
-// --- Processes ----------------------------------------------------------------------------------
-
-void ProtocolNodes::check_start(NodeId id, const StartProcesses& start) {
-  const AttemptId& attempt = start.token.id;
-  const bool fenced = jobs_.at(attempt.job).restart == RestartPolicy::kAtOnce;
-  std::map<std::uint32_t, std::uint32_t> taken;  // of each accelerator, by others
-  for (std::size_t at = 0; at < nodes_.size(); ++at) {
-    for (const auto& [other, host] : nodes_[at].keepers) {
-      if (other == attempt || host.processes.empty()) continue;
-      if (other.job == attempt.job && !fenced) {
-        outside_.wrong(fmt::format("{} starts on node {} beside {} on node {}", text(attempt),
-                                   id.value(), text(other), at));
-      }
-      if (NodeId::at(at) != id) continue;
-      for (const auto& [slot, process] : host.processes) taken[slot.device] += process.share;
-    }
-  }
-  for (const RankShare& share : start.shares) {
-    for (const auto& [device, others] : taken) {
-      if ((share.devices >> device & 1) == 0 || others + share.share <= kWholeDevice) continue;
-      outside_.wrong(fmt::format("{} starts on accelerator {} of node {}, which others have",
-                                 text(attempt), device, id.value()));
-    }
-  }
-}
-
-void ProtocolNodes::start_processes(NodeId id, const StartProcesses& start) {
-  check_start(id, start);
-  for (const RankShare& share : start.shares) {
-    for (std::uint64_t left = share.devices; left != 0; left &= left - 1) {
-      const RankSlot slot{share.gang, static_cast<std::uint32_t>(std::countr_zero(left))};
-      if (std::binary_search(start.fresh.begin(), start.fresh.end(), slot)) {
-        start_process(id, start.token.id, slot, share.share);
-      }
-      join_epoch(id, start.token, slot, share.clock);
-    }
-  }
-}
-
-void ProtocolNodes::start_process(NodeId id, const AttemptId& attempt, const RankSlot& slot,
-                                  std::uint16_t share) {
-  const std::uint64_t pid = ++pids_;
-  const Process process{pid, rng_.uniform() < setup_.ignores_term, {}, share, 1};
-  if (!host_of(id, attempt)->processes.emplace(slot, process).second) {
-    outside_.wrong(text(attempt) + " has two processes on one accelerator");
-  }
-  outside_.time.after(jobs_.at(attempt.job).work,
-                      [this, id, attempt, pid] { end_process(id, attempt, {pid, 0}); });
-  have_effect(id, attempt, pid);
-}
-
-void ProtocolNodes::join_epoch(NodeId id, const FenceToken& token, const RankSlot& slot,
-                               double clock) {
-  const AttemptId attempt = token.id;
-  Processes& processes = host_of(id, attempt)->processes;
-  const auto at = processes.find(slot);
-  if (at == processes.end()) return;
-  at->second.token = token;
-  at->second.clock = clock;
-  const std::uint64_t pid = at->second.pid;
-  outside_.time.after(kRankStart, [this, id, attempt, pid, up = ProcessUp{slot, token.epoch}] {
-    if (find_process(id, attempt, pid) == nullptr) return;
-    reach_keeper(id, attempt, [up](Keeper& keeper, Instant now) { keeper.on_process_up(up, now); });
-  });
-}
-
-void ProtocolNodes::cap_clock(NodeId id, const AttemptId& attempt, const RankShare& share) {
-  for (auto& [slot, process] : host_of(id, attempt)->processes) {
-    const bool of_share = slot.gang == share.gang && (share.devices >> slot.device & 1) != 0;
-    if (of_share) process.clock = share.clock;
-  }
-}
-
-/// From time to time each process writes something through the fence of its job. Epochs of an
-/// attempt may overlap while a rank leaves: its successors' rendezvous excludes it.
-void ProtocolNodes::have_effect(NodeId id, const AttemptId& attempt, std::uint64_t pid) {
-  outside_.time.after(kEffects, [this, id, attempt, pid] {
-    const auto* process = find_process(id, attempt, pid);
-    if (process == nullptr) return;
-    Fence& fence = fences_.try_emplace(attempt.job, attempt.job).first->second;
-    if (!fence.admit(process->second.token)) {
-      ++fenced_;
-      const bool older = attempt < fence.newest().id;
-      if (older && jobs_.at(attempt.job).restart != RestartPolicy::kAtOnce) {
-        outside_.wrong(text(attempt) + " works on after its successor did");
-      }
-    }
-    have_effect(id, attempt, pid);
-  });
-}
-
-ProtocolNodes::Processes::value_type* ProtocolNodes::find_process(NodeId id,
-                                                                  const AttemptId& attempt,
-                                                                  std::uint64_t pid) {
-  KeeperHost* host = host_of(id, attempt);
-  if (host == nullptr) return nullptr;
-  for (Processes::value_type& each : host->processes) {
-    if (each.second.pid == pid) return &each;
-  }
-  return nullptr;
-}
-
-void ProtocolNodes::end_process(NodeId id, const AttemptId& attempt, const Ending& ending) {
-  const auto* process = find_process(id, attempt, ending.pid);
-  if (process == nullptr) return;
-  const RankSlot slot = process->first;
-  host_of(id, attempt)->processes.erase(slot);
-  reach_keeper(id, attempt, [exit = ProcessExit{slot, ending.status}](Keeper& keeper, Instant now) {
-    keeper.on_process_exit(exit, now);
-  });
-}
-
-void ProtocolNodes::signal_processes(NodeId id, const AttemptId& attempt,
-                                     const SignalProcesses& signal) {
-  const KeeperHost* host = host_of(id, attempt);
-  const bool term = signal.signal == ProcessSignal::kTerm;
-  for (const RankSlot& slot : signal.slots) {
-    const auto at = host->processes.find(slot);
-    if (at == host->processes.end() || (term && at->second.ignores_term)) continue;
-    outside_.time.after(term ? Duration::seconds(2) : Duration::milliseconds(100),
-                        [this, id, attempt, ending = Ending{at->second.pid, term ? 143 : 137}] {
-                          end_process(id, attempt, ending);
-                        });
   }
 }
 
@@ -387,27 +260,6 @@ std::vector<AttemptId> ProtocolNodes::keepers_on(NodeId id) const {
 std::size_t ProtocolNodes::keepers() const {
   std::size_t sum = 0;
   for (const Node& each : nodes_) sum += each.keepers.size();
-  return sum;
-}
-
-double ProtocolNodes::clock(const AttemptId& attempt) const {
-  double least = 1;
-  for (const Node& each : nodes_) {
-    const auto at = each.keepers.find(attempt);
-    if (at == each.keepers.end()) continue;
-    for (const auto& [slot, process] : at->second.processes) {
-      least = std::min(least, process.clock);
-    }
-  }
-  return least;
-}
-
-std::size_t ProtocolNodes::processes(const AttemptId& attempt) const {
-  std::size_t sum = 0;
-  for (const Node& each : nodes_) {
-    const auto at = each.keepers.find(attempt);
-    if (at != each.keepers.end()) sum += at->second.processes.size();
-  }
   return sum;
 }
 

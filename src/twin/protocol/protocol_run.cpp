@@ -73,11 +73,11 @@ class FaultInjector {
   [[nodiscard]] std::vector<NodeDevices> draw_place(std::uint32_t devices, const Allocation& has);
   [[nodiscard]] bool binding(const AttemptId& attempt) const;
   void later(VirtualTime::Event event) {
-    world_.time().after(pause(rng_.below(8) == 0 ? 120'000 : 15'000), std::move(event));
+    world_.context().time().after(pause(rng_.below(8) == 0 ? 120'000 : 15'000), std::move(event));
   }
   void note(const std::string& what) {
     ++faults_;
-    world_.note(what);
+    world_.context().note(what);
   }
 
   ProtocolWorld& world_;
@@ -104,7 +104,7 @@ void FaultInjector::strike() {
     case 6:
       return lie();
     default:
-      if (!world_.controller_lives()) return;
+      if (!world_.controller().lives()) return;
       ++faults_;
       world_.kill_controller("between two events");
   }
@@ -112,8 +112,8 @@ void FaultInjector::strike() {
 
 void FaultInjector::fill_disk() {
   note("the disk is full");
-  world_.fill_disk();
-  later([this] { world_.free_disk(); });
+  world_.disk().fill();
+  later([this] { world_.disk().free(); });
 }
 
 /// Draws some of the job's devices and some free ones, from a random node on.
@@ -141,7 +141,7 @@ std::vector<NodeDevices> FaultInjector::draw_place(std::uint32_t devices, const 
 }
 
 void FaultInjector::resize() {
-  if (!world_.controller_lives()) return;
+  if (!world_.controller().lives()) return;
   const std::span<const RunningJob> running = world_.state().running();
   if (running.empty()) return;
   const RunningJob& run = running[rng_.below(running.size())];
@@ -172,7 +172,7 @@ void FaultInjector::plan_maintenance() {
   for (std::size_t at = 0; at < world_.nodes().size(); ++at) {
     if (rng_.below(3) == 0) window.nodes.push_back(NodeId::at(at));
   }
-  window.from = world_.time().now() + pause(60'000);
+  window.from = world_.context().now() + pause(60'000);
   window.to = window.from + pause(120'000);
   note(fmt::format("window {}: {} nodes in maintenance", window.window, window.nodes.size()));
   world_.operate(std::move(window));
@@ -183,7 +183,9 @@ void FaultInjector::contradict() {
   if (rng_.below(2) == 0) {
     world_.contradict();
   } else {
-    world_.mislead();
+    const std::size_t jobs = world_.clients().submissions() + 3;
+    const std::optional<Report> report = world_.reports().draw_misleading(jobs);
+    if (report) world_.controller().deliver(*report);
   }
 }
 
@@ -205,7 +207,7 @@ void FaultInjector::strike_agent(NodeId at) {
 }
 
 bool FaultInjector::binding(const AttemptId& attempt) const {
-  if (!world_.controller_lives() || !world_.state().has(attempt.job)) return true;
+  if (!world_.controller().lives() || !world_.state().has(attempt.job)) return true;
   const Job& job = world_.state().job(attempt.job);
   return job.submission == nullptr || job.submission->restart == RestartPolicy::kAfterLease;
 }
@@ -223,7 +225,7 @@ void FaultInjector::strike_keeper(NodeId at) {
       return nodes.kill_keeper(at, attempt);
     case 1:
       note("rank fails " + of);
-      return nodes.fail_rank(at, attempt);
+      return nodes.ranks().fail_one({at, attempt});
     default:
       // A binding lease relies on a keeper that can run: a frozen keeper cannot kill.
       if (binding(attempt)) return;
@@ -261,9 +263,9 @@ void FaultInjector::operate(NodeId at) {
       world_.operate(SetSpare{at, true});
       return later([this, at] { world_.operate(SetSpare{at, false}); });
     case 2:
-      if (world_.submissions() == 0 || rng_.below(4) != 0) return;
+      if (world_.clients().submissions() == 0 || rng_.below(4) != 0) return;
       note("a job is cancelled");
-      return world_.cancel(rng_.below(world_.submissions()));
+      return world_.clients().cancel(rng_.below(world_.clients().submissions()));
     default:
       note(fmt::format("node {} is resumed", at.value()));
       return world_.operate(ResumeNode{at});
@@ -273,19 +275,21 @@ void FaultInjector::operate(NodeId at) {
 void FaultInjector::lie() {
   note("something is said again");
   if (rng_.below(2) == 0) {
-    world_.repeat_report();
+    const std::optional<Report> report = world_.reports().draw_report();
+    if (report) world_.controller().deliver(*report);
   } else {
-    world_.repeat_input();
+    const std::optional<InputKind> input = world_.reports().draw_input();
+    if (input) world_.operate(*input);
   }
 }
 
 ProtocolRules rules_of(Rng& rng) {
   constexpr std::array<const char*, 3> kPolicies{"fifo", "srtf", "las"};
   ProtocolRules rules;
-  rules.loss = 0.1 * rng.uniform();
-  rules.doubling = 0.1 * rng.uniform();
-  rules.delay_max = Duration::milliseconds(1 + static_cast<std::int64_t>(rng.below(2000)));
-  rules.stray = 0.05 * rng.uniform();
+  rules.network.loss = 0.1 * rng.uniform();
+  rules.network.doubling = 0.1 * rng.uniform();
+  rules.network.delay_max = Duration::milliseconds(1 + static_cast<std::int64_t>(rng.below(2000)));
+  rules.network.stray = 0.05 * rng.uniform();
   rules.crash = 0.01 * rng.uniform();
   rules.ignores_term = 0.5 * rng.uniform();
   rules.drift = static_cast<std::int32_t>(rng.below(200));
@@ -368,7 +372,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
   const std::size_t nodes = kProtocolNodesMin + rng.below(4);
   ProtocolRules rules = rules_of(rng);
   Rng disk = Rng::stream(seed, "disk");
-  if (bad_disk(seed)) rules.slow_write = 0.2 * disk.uniform();
+  if (bad_disk(seed)) rules.disk.slow_write = 0.2 * disk.uniform();
   Rng other = Rng::stream(seed, "variety");
   const Variety variety = draw_variety(other, seed, rules);
   Rng window = Rng::stream(seed, "maintenance");
@@ -388,7 +392,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
       world.submit(job);
     }
     world.run(injector.pause(6000));
-    if (!world.controller_lives() && rng.below(4) != 0) world.start_controller();
+    if (!world.controller().lives() && rng.below(4) != 0) world.start_controller();
     injector.strike();
     if (bad_disk(seed) && disk.below(10) == 0) injector.fill_disk();
     if (variety.elastic && other.below(3) == 0) injector.resize();
@@ -397,15 +401,16 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
     if (maintained(seed) && window.below(10) == 0) injector.plan_maintenance();
     if (variety.capped && other.below(10) == 0) injector.cap_power();
   }
-  world.note("calm");
+  world.context().note("calm");
   world.make_calm();
   if (tenanted(seed)) world.operate(SetTenants{kNoQuotas});
   for (int minute = 0; minute < kCalmMinutes && world.failure().empty(); ++minute) {
     if (world.settled()) break;
     world.run(Duration::minutes(1));
   }
-  ProtocolRun run{world.failure(), world.log().history_hash(), injector.faults(), world.crashes(),
-                  world.log().events()};
+  const DurableLog& log = world.disk().log();
+  ProtocolRun run{world.failure(), log.history_hash(), injector.faults(),
+                  world.controller().crashes(), log.events()};
   if (run.failure.empty() && !world.settled()) run.failure = "not settled: " + world.unsettled();
   return run;
 }

@@ -1,0 +1,95 @@
+#include "twin/protocol/protocol_controller.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "control/core/held_situation.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr Duration kFullPass = Duration::seconds(1);
+
+}  // namespace
+
+void ProtocolController::start() {
+  if (host_) return;
+  ProtocolContext& context = parts_.context;
+  const Result<std::vector<TimedEvent>> events = parts_.disk.begin();
+  if (!events) return context.wrong("the log cannot be read: " + events.error().text());
+  auto core = std::make_unique<Core>(parts_.setup);
+  for (const TimedEvent& event : *events) core->replay(event.at, event.what);
+  core->resume();
+  parts_.promises.begin(core->state());
+  ++started_;
+  context.note(fmt::format("controller {} starts with {} events", started_, events->size()));
+  const Duration beat = context.rules().beat;
+  const LinkSetup link{.cluster = kProtocolCluster,
+                       .term = started_,
+                       .heartbeats = {.interval = beat, .grace = beat * 6}};
+  HostOutlet& outlet = *this;
+  passes_.emplace(*parts_.setup.tree);
+  host_ = std::make_unique<AgentHost>(std::move(core), AgentHost::Setup{.link = link}, outlet,
+                                      context.now());
+  parts_.promises.check(state());
+  die_if_doomed();
+}
+
+void ProtocolController::kill(const std::string& where) {
+  if (!host_) return;
+  parts_.context.note("the controller dies " + where);
+  const bool all_durable = parts_.disk.crash();
+  parts_.promises.crash(all_durable ? &state() : nullptr);
+  doomed_ = false;
+  host_.reset();
+}
+
+std::size_t ProtocolController::linked_attempts() const {
+  return host_ ? host_->link().attempts() : 0;
+}
+
+Instant ProtocolController::next_due() const { return host_ ? host_->next_due() : Instant::max(); }
+
+void ProtocolController::advance(Instant now) {
+  if (parts_.context.chance(parts_.context.rules().crash)) return kill("between two inputs");
+  host_->advance(now);
+  die_if_doomed();
+}
+
+void ProtocolController::handle(const Input& input, ControlHost::Answered answered) {
+  if (!host_) return;
+  if (parts_.context.chance(parts_.context.rules().crash)) return kill("between two inputs");
+  host_->handle(input, std::move(answered));
+  die_if_doomed();
+}
+
+void ProtocolController::deliver(const Report& report) {
+  if (!host_) return;
+  host_->deliver(report, parts_.context.now());
+  die_if_doomed();
+}
+
+std::uint64_t ProtocolController::append(Instant at, std::span<const Event> events) {
+  parts_.promises.note(events);
+  if (host_) parts_.promises.check(state());
+  if (parts_.context.chance(parts_.context.rules().crash)) doomed_ = true;
+  return parts_.disk.append(at, events);
+}
+
+void ProtocolController::written() {
+  if (parts_.context.chance(parts_.context.rules().crash)) return kill("before it acts");
+  host_->durable(parts_.disk.durable());
+  parts_.disk.write();
+  die_if_doomed();
+}
+
+void ProtocolController::run_full_pass(Core& core, Instant now) {
+  const auto held = core.hold(now);
+  parts_.context.time().after(kFullPass,
+                              [this, proposal = full_pass(*held, *passes_), by = started_] {
+                                if (by == started_) handle({parts_.context.now(), proposal, {}});
+                              });
+}
+
+}  // namespace orrery
