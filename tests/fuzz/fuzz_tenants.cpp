@@ -6,10 +6,9 @@
 
 #include "base/assert.hpp"
 #include "base/numbers/rng.hpp"
-#include "fleet/spec/builder.hpp"
-#include "hardware/builtin_catalog.hpp"
 #include "scheduler/forecast/guaranteed_potential.hpp"
 #include "scheduler/tenants/fair_order.hpp"
+#include "tests/fuzz/fleet_of_text.hpp"
 
 namespace orrery {
 namespace {
@@ -29,17 +28,7 @@ sites:
 )";
 
 const Topology& fleet() {
-  static const Topology kTopology = [] {
-    static const Result<Catalog> kCatalog = Catalog::load(builtin_catalog(), {});
-    ORRERY_ASSERT(kCatalog, "the built-in catalog loads");
-    const Result<Document> document = Document::parse(kFleet, "fleet.yaml");
-    ORRERY_ASSERT(document, "the fleet is YAML");
-    const Result<FleetSpec> spec = read_fleet_spec(*document);
-    ORRERY_ASSERT(spec, "the fleet is one");
-    Result<Topology> topology = build_topology(*spec, *kCatalog);
-    ORRERY_ASSERT(topology, "the fleet builds");
-    return *std::move(topology);
-  }();
+  static const Topology kTopology = fleet_of_text(kFleet);
   return kTopology;
 }
 

@@ -18,13 +18,13 @@ ProtocolNodes::ProtocolNodes(const Setup& setup, std::uint64_t seed, Outside out
       processes_(setup.ignores_term, rng_,
                  {.time = outside_.time,
                   .up =
-                      [this](const KeeperPlace& at, const ProcessUp& up) {
+                      [this](const KeeperAt& at, const ProcessUp& up) {
                         reach_keeper(at.node, at.attempt, [up](Keeper& keeper, Instant now) {
                           keeper.on_process_up(up, now);
                         });
                       },
                   .exit =
-                      [this](const KeeperPlace& at, const ProcessExit& exit) {
+                      [this](const KeeperAt& at, const ProcessExit& exit) {
                         reach_keeper(at.node, at.attempt, [exit](Keeper& keeper, Instant now) {
                           keeper.on_process_exit(exit, now);
                         });

@@ -42,7 +42,7 @@ void ProtocolProcesses::check_start(NodeId node, const StartProcesses& start) {
 
 void ProtocolProcesses::start(NodeId node, const StartProcesses& start) {
   check_start(node, start);
-  const KeeperPlace at{node, start.token.id};
+  const KeeperAt at{node, start.token.id};
   for (const RankShare& share : start.shares) {
     for (std::uint64_t left = share.devices; left != 0; left &= left - 1) {
       const RankSlot slot{share.gang, static_cast<std::uint32_t>(std::countr_zero(left))};
@@ -54,7 +54,7 @@ void ProtocolProcesses::start(NodeId node, const StartProcesses& start) {
   }
 }
 
-void ProtocolProcesses::start_process(const KeeperPlace& at, const RankSlot& slot,
+void ProtocolProcesses::start_process(const KeeperAt& at, const RankSlot& slot,
                                       std::uint16_t share) {
   const std::uint64_t pid = ++pids_;
   const Process process{pid, rng_.uniform() < ignores_term_, {}, share, 1};
@@ -65,7 +65,7 @@ void ProtocolProcesses::start_process(const KeeperPlace& at, const RankSlot& slo
   have_effect(at, pid);
 }
 
-void ProtocolProcesses::join_epoch(const KeeperPlace& at, const FenceToken& token,
+void ProtocolProcesses::join_epoch(const KeeperAt& at, const FenceToken& token,
                                    const RankSlot& slot, double clock) {
   const auto processes = keepers_.find(at);
   if (processes == keepers_.end()) return;
@@ -79,7 +79,7 @@ void ProtocolProcesses::join_epoch(const KeeperPlace& at, const FenceToken& toke
   });
 }
 
-void ProtocolProcesses::cap_clock(const KeeperPlace& at, const RankShare& share) {
+void ProtocolProcesses::cap_clock(const KeeperAt& at, const RankShare& share) {
   const auto processes = keepers_.find(at);
   if (processes == keepers_.end()) return;
   for (auto& [slot, process] : processes->second) {
@@ -88,7 +88,7 @@ void ProtocolProcesses::cap_clock(const KeeperPlace& at, const RankShare& share)
   }
 }
 
-void ProtocolProcesses::have_effect(const KeeperPlace& at, std::uint64_t pid) {
+void ProtocolProcesses::have_effect(const KeeperAt& at, std::uint64_t pid) {
   outside_.time.after(kEffects, [this, at, pid] {
     const auto* process = find(at, pid);
     if (process == nullptr) return;
@@ -104,7 +104,7 @@ void ProtocolProcesses::have_effect(const KeeperPlace& at, std::uint64_t pid) {
   });
 }
 
-ProtocolProcesses::Processes::value_type* ProtocolProcesses::find(const KeeperPlace& at,
+ProtocolProcesses::Processes::value_type* ProtocolProcesses::find(const KeeperAt& at,
                                                                   std::uint64_t pid) {
   const auto processes = keepers_.find(at);
   if (processes == keepers_.end()) return nullptr;
@@ -114,7 +114,7 @@ ProtocolProcesses::Processes::value_type* ProtocolProcesses::find(const KeeperPl
   return nullptr;
 }
 
-void ProtocolProcesses::end(const KeeperPlace& at, const Ending& ending) {
+void ProtocolProcesses::end(const KeeperAt& at, const Ending& ending) {
   const auto* process = find(at, ending.pid);
   if (process == nullptr) return;
   const RankSlot slot = process->first;
@@ -124,7 +124,7 @@ void ProtocolProcesses::end(const KeeperPlace& at, const Ending& ending) {
   outside_.exit(at, {slot, ending.status});
 }
 
-void ProtocolProcesses::signal(const KeeperPlace& at, const SignalProcesses& signal) {
+void ProtocolProcesses::signal(const KeeperAt& at, const SignalProcesses& signal) {
   const auto processes = keepers_.find(at);
   if (processes == keepers_.end()) return;
   const bool term = signal.signal == ProcessSignal::kTerm;
@@ -137,7 +137,7 @@ void ProtocolProcesses::signal(const KeeperPlace& at, const SignalProcesses& sig
   }
 }
 
-void ProtocolProcesses::fail_one(const KeeperPlace& at) {
+void ProtocolProcesses::fail_one(const KeeperAt& at) {
   const auto processes = keepers_.find(at);
   if (processes != keepers_.end()) end(at, {processes->second.begin()->second.pid, 1});
 }

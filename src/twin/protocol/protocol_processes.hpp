@@ -31,11 +31,11 @@ struct ProtocolJob {
 };
 
 /// The keeper of an attempt on a node.
-struct KeeperPlace {
+struct KeeperAt {
   NodeId node;
   AttemptId attempt;
 
-  friend auto operator<=>(const KeeperPlace&, const KeeperPlace&) = default;
+  friend auto operator<=>(const KeeperAt&, const KeeperAt&) = default;
 };
 
 /// "attempt 2 of job 7"
@@ -45,8 +45,8 @@ class ProtocolProcesses {
  public:
   struct Outside {
     VirtualTime& time;
-    std::function<void(const KeeperPlace&, const ProcessUp&)> up;
-    std::function<void(const KeeperPlace&, const ProcessExit&)> exit;
+    std::function<void(const KeeperAt&, const ProcessUp&)> up;
+    std::function<void(const KeeperAt&, const ProcessExit&)> exit;
     std::function<void(std::string)> wrong;  ///< called when a promise is broken
   };
 
@@ -60,16 +60,16 @@ class ProtocolProcesses {
   void know(JobId id, const ProtocolJob& job) { jobs_[id] = job; }
 
   void start(NodeId node, const StartProcesses& start);
-  void signal(const KeeperPlace& at, const SignalProcesses& signal);
-  void cap_clock(const KeeperPlace& at, const RankShare& share);
+  void signal(const KeeperAt& at, const SignalProcesses& signal);
+  void cap_clock(const KeeperAt& at, const RankShare& share);
   /// A process fails; no effect if the keeper has none.
-  void fail_one(const KeeperPlace& at);
+  void fail_one(const KeeperAt& at);
   /// All processes of a keeper die with it.
-  void kill(const KeeperPlace& at) { keepers_.erase(at); }
+  void kill(const KeeperAt& at) { keepers_.erase(at); }
   /// All processes of a node die with it.
   void kill_all(NodeId node);
 
-  [[nodiscard]] bool has_any(const KeeperPlace& at) const { return keepers_.contains(at); }
+  [[nodiscard]] bool has_any(const KeeperAt& at) const { return keepers_.contains(at); }
   /// Living processes of an attempt, on all nodes.
   [[nodiscard]] std::size_t count(const AttemptId& attempt) const;
   /// The lowest clock of the attempt's processes; 1: none is lowered.
@@ -92,22 +92,21 @@ class ProtocolProcesses {
   };
 
   void check_start(NodeId node, const StartProcesses& start);
-  void start_process(const KeeperPlace& at, const RankSlot& slot, std::uint16_t share);
-  void join_epoch(const KeeperPlace& at, const FenceToken& token, const RankSlot& slot,
-                  double clock);
+  void start_process(const KeeperAt& at, const RankSlot& slot, std::uint16_t share);
+  void join_epoch(const KeeperAt& at, const FenceToken& token, const RankSlot& slot, double clock);
   /// From time to time each process writes something through the fence of its job. Epochs of an
   /// attempt may overlap while a rank leaves: its successors' rendezvous excludes it.
-  void have_effect(const KeeperPlace& at, std::uint64_t pid);
+  void have_effect(const KeeperAt& at, std::uint64_t pid);
   /// nullptr: the process is dead.
-  [[nodiscard]] Processes::value_type* find(const KeeperPlace& at, std::uint64_t pid);
-  void end(const KeeperPlace& at, const Ending& ending);
+  [[nodiscard]] Processes::value_type* find(const KeeperAt& at, std::uint64_t pid);
+  void end(const KeeperAt& at, const Ending& ending);
 
   double ignores_term_;
   Rng& rng_;
   Outside outside_;
   std::map<JobId, ProtocolJob> jobs_;
   std::map<JobId, Fence> fences_;
-  std::map<KeeperPlace, Processes> keepers_;  ///< those with processes; none is empty
+  std::map<KeeperAt, Processes> keepers_;  ///< those with processes; none is empty
   std::uint64_t pids_ = 0;
 };
 
