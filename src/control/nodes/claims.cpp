@@ -1,18 +1,6 @@
-// Claims of jobs against their nodes. Any program can make a claim, so a claim may cost at most one
-// node.
-//
-// 1. A job is believed against one node, ever; when it accuses another one, the program is at
-//    fault, and a node that it had accused before returns to service unless its own checks failed.
-// 2. For each top-level tenant, with all tenants below it, claims take at most one node out of
-//    service at a time, and none once `claims_cleared` of their nodes passed burn-in within
-//    `claim_window`. Beyond that the first claim of a job only excuses the job.
-// 3. Text that a program wrote before it ended excuses a job once within `claim_window`.
-// A claim that the node's own checks confirmed does not count.
-#include <fmt/format.h>
+#include "control/nodes/claims.hpp"
 
 #include <algorithm>
-
-#include "control/core/core.hpp"
 
 namespace orrery {
 namespace {
@@ -64,24 +52,7 @@ bool may_suspect(const State& state, const NodeAccused& claim, Instant now) {
 
 }  // namespace
 
-void Core::hear_claim(const NodeFault& seen) {
-  if (std::string why = contradiction(seen.claimed_by, seen.attempt); !why.empty()) {
-    return refuse(why);
-  }
-  const JobId id = seen.claimed_by;
-  const ClaimVerdict verdict =
-      judge({id, seen.attempt, seen.node, ClaimVerdict::kSuspected, seen.evidence});
-  if (verdict == ClaimVerdict::kRefused) clear_suspicions(id);
-  if (verdict != ClaimVerdict::kSuspected) return;
-  const std::vector<JobId> here = state_.jobs_on(seen.node);
-  if (std::find(here.begin(), here.end(), id) != here.end()) {
-    lose_part(id, seen.node, {seen.layer, seen.node, seen.evidence});
-  }
-  settle_nodes();
-}
-
-/// Returns the verdict on a claim, at most as severe as `claim.verdict`, and emits it.
-ClaimVerdict Core::judge(const NodeAccused& claim) {
+ClaimVerdict Claims::judge(const NodeAccused& claim) {
   const auto claims = state_.claims();
   const auto before = std::find_if(claims.begin(), claims.end(), [&](const Claim& each) {
     return same_attempt(each, claim) && each.verdict != ClaimVerdict::kCleared;
@@ -92,36 +63,26 @@ ClaimVerdict Core::judge(const NodeAccused& claim) {
   }
   NodeAccused judged = claim;
   const bool suspects = claim.verdict == ClaimVerdict::kSuspected;
-  if (suspects && !may_suspect(state_, claim, now_)) judged.verdict = ClaimVerdict::kExcused;
-  if (used_up(state_, claim, now_)) judged.verdict = ClaimVerdict::kRefused;
+  if (suspects && !may_suspect(state_, claim, recorder_.now()))
+    judged.verdict = ClaimVerdict::kExcused;
+  if (used_up(state_, claim, recorder_.now())) judged.verdict = ClaimVerdict::kRefused;
   if (heard && judged.verdict <= before->verdict) return before->verdict;
   const bool told = std::any_of(claims.begin(), claims.end(),
                                 [&](const Claim& each) { return same_attempt(each, claim); });
   if (told && judged.verdict == ClaimVerdict::kRefused) return judged.verdict;
   if (judged.verdict == ClaimVerdict::kSuspected) {
     const Blame blame{FaultLayer::kNone, claim.node, claim.evidence};
-    emit(NodeChanged{claim.node, NodeHealth::kQuarantined, blame, false, {}});
-    emptying_.insert(claim.node);
+    recorder_.emit(NodeChanged{claim.node, NodeHealth::kQuarantined, blame, false, {}});
+    emptying_.add(claim.node);
   }
-  emit(judged);
+  recorder_.emit(judged);
   return judged.verdict;
 }
 
-/// Returns nodes to service that are out of service only because of a job's claim.
-void Core::clear_suspicions(JobId id) {
-  std::vector<NodeId> nodes;
-  for (const Claim& each : state_.claims()) {
-    if (each.job == id && each.verdict == ClaimVerdict::kSuspected) nodes.push_back(each.node);
-  }
-  for (const NodeId node : nodes) let_go(node);
-}
-
-/// Turns an end that the program attributes to its machine into an end of the machine or of the
-/// program.
-RanksEnded Core::judged(const RanksEnded& seen) {
+RanksEnded Claims::judged(const RanksEnded& seen) {
   RanksEnded end = seen;
   if (end.kind != ExitKind::kClaim) return end;
-  const bool known = end.blame.node.valid() && has_node(end.blame.node);
+  const bool known = end.blame.node.valid() && recorder_.has_node(end.blame.node);
   const ClaimVerdict verdict = known ? judge({end.job, end.attempt, end.blame.node,
                                               ClaimVerdict::kExcused, end.blame.evidence})
                                      : ClaimVerdict::kRefused;
@@ -133,6 +94,14 @@ RanksEnded Core::judged(const RanksEnded& seen) {
         "this one is not";
   }
   return end;
+}
+
+std::vector<NodeId> Claims::suspected_by(JobId id) const {
+  std::vector<NodeId> nodes;
+  for (const Claim& each : state_.claims()) {
+    if (each.job == id && each.verdict == ClaimVerdict::kSuspected) nodes.push_back(each.node);
+  }
+  return nodes;
 }
 
 }  // namespace orrery

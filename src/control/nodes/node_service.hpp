@@ -1,0 +1,57 @@
+// control/nodes/node_service.hpp - whether nodes take work: drains, maintenance windows, spares.
+//
+// Invariant: a node takes no work while an operator drains it, nor within a maintenance window.
+// Whether it works at all is for NodeCondition to tell.
+#pragma once
+
+#include <cstdint>
+
+#include "control/core/core_timers.hpp"
+#include "control/jobs/job_life.hpp"
+#include "control/nodes/emptying_nodes.hpp"
+#include "control/recorder.hpp"
+
+namespace orrery {
+
+class NodeService {
+ public:
+  /// The classes that the service of nodes depends on.
+  struct Parts {
+    CoreTimers& timers;
+    EmptyingNodes& emptying;
+    JobLife& jobs;
+  };
+
+  NodeService(Recorder& recorder, const Parts& parts)
+      : recorder_(recorder), state_(recorder.state()), parts_(parts) {}
+
+  void on(const DrainNode& command);
+  void on(const ResumeNode& command);
+  void on(const SetSpare& command);
+  void on(const SetMaintenance& asked);
+
+  /// Handles the time of a window: closes windows that are over, drains nodes of those that began.
+  void keep_maintenance();
+  /// Returns a node that works again to service, unless it is still drained or in a window.
+  void come_back(NodeId node);
+  /// Returns a node from quarantine or repair.
+  void let_go(NodeId node);
+  /// Sets the timers of a core that resumes.
+  void resume();
+
+ private:
+  enum class DrainedBy { kOperator, kWindow };
+  void drain(const DrainNode& command, DrainedBy by);
+  void drain_further(const DrainNode& command);
+  void evict(NodeId node);
+  void end_drain(NodeId node);
+  void set_timers(const Maintenance& plan);
+  void close_window(std::uint32_t window, const Maintenance& plan);
+  void leave_windows(NodeId node);
+
+  Recorder& recorder_;
+  const State& state_;
+  Parts parts_;
+};
+
+}  // namespace orrery
