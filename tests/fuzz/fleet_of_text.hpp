@@ -10,6 +10,18 @@
 
 namespace orrery {
 
+/// Two racks with nodes of two types, and a network.
+inline constexpr std::string_view kTwoTypes = R"(
+apiVersion: orrery/v1
+kind: Fleet
+name: small
+sites:
+- name: site
+  halls: [{pods: [{racks: [{count: 2, cooling: in-row-or-dense-air,
+      nodes: [{type: dgx-h100, count: 4}, {type: dgx-a100-80g, count: 2}]}]}]}]
+  fabrics: [{name: ib, type: ib-ndr, topology: fat-tree, node_types: [dgx-h100]}]
+)";
+
 /// Returns the fleet of a Fleet file, of types of the built-in catalog. Precondition: the text is
 /// valid.
 inline Topology fleet_of_text(std::string_view yaml) {

@@ -13,22 +13,8 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kFleet = R"(
-apiVersion: orrery/v1
-kind: Fleet
-name: small
-sites:
-- name: site
-  halls:
-  - pods:
-    - racks:
-      - count: 2
-        cooling: in-row-or-dense-air
-        nodes: [{type: dgx-h100, count: 4}, {type: dgx-a100-80g, count: 2}]
-)";
-
 const Topology& fleet() {
-  static const Topology kTopology = fleet_of_text(kFleet);
+  static const Topology kTopology = fleet_of_text(kTwoTypes);
   return kTopology;
 }
 

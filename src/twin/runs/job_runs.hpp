@@ -13,8 +13,8 @@
 #include "control/action.hpp"
 #include "control/input.hpp"
 #include "control/state/state.hpp"
-#include "twin/runs/job_starts.hpp"
 #include "twin/runs/run_progress.hpp"
+#include "twin/runs/start_waits.hpp"
 #include "twin/runs/stored_copies.hpp"
 #include "twin/runs/world_traffic.hpp"
 #include "twin/world/agenda.hpp"
@@ -112,7 +112,7 @@ class JobRuns {
   const WorldFacts* facts_;
   Agenda* agenda_;
   WorldTraffic traffic_;
-  JobStarts starts_;
+  StartWaits starts_;
   StoredCopies copies_;
   std::vector<JobRun> runs_;  ///< by job
   std::uint64_t corrupt_ends_ = 0;

@@ -1,4 +1,4 @@
-// twin/runs/job_starts.hpp - what the start of an attempt waits for: launch, compilation, nodes
+// twin/runs/start_waits.hpp - what the start of an attempt waits for: launch, compilation, nodes
 // that have to be made ready, the job's state and its data.
 //
 // Owned by JobRuns. A copy in peers' memory is a second copy of the checkpoint in storage: the
@@ -33,10 +33,10 @@ enum class StateToRead : std::uint8_t {
   kNewestCopy,  ///< the newest good copy, if there is one
 };
 
-class JobStarts {
+class StartWaits {
  public:
   /// The topology, the facts and the traffic must outlive it.
-  JobStarts(const Topology& topology, const WorldFacts& facts, WorldTraffic& traffic)
+  StartWaits(const Topology& topology, const WorldFacts& facts, WorldTraffic& traffic)
       : topology_(&topology), facts_(&facts), traffic_(&traffic) {}
 
   /// Precondition: ids come in order.

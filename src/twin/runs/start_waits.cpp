@@ -1,4 +1,4 @@
-#include "twin/runs/job_starts.hpp"
+#include "twin/runs/start_waits.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -13,8 +13,8 @@ bool has_ranks_of(JobId job, NodeId node, const State& state) {
 
 }  // namespace
 
-Duration JobStarts::begin(const StartRanks& action, StateToRead read, const RunProgress& progress,
-                          const State& state) {
+Duration StartWaits::begin(const StartRanks& action, StateToRead read, const RunProgress& progress,
+                           const State& state) {
   Start& start = starts_[action.job.value()];
   if (action.epoch == 0 && !action.in_place) start.rings.clear();
   start.source = StateSource::kUnsaid;
@@ -31,8 +31,8 @@ Duration JobStarts::begin(const StartRanks& action, StateToRead read, const RunP
   return delay;
 }
 
-Duration JobStarts::begin_recovery(const StartRanks& action, const RunProgress& progress,
-                                   const State& state) {
+Duration StartWaits::begin_recovery(const StartRanks& action, const RunProgress& progress,
+                                    const State& state) {
   const RunningJob& placed = state.running(action.job);
   Duration rest = placed.request->restart;
   if (action.epoch > 0) return rest;
@@ -58,7 +58,7 @@ Duration JobStarts::begin_recovery(const StartRanks& action, const RunProgress& 
   return std::min(rest, facts_->timing.warm_restart.value_or(rest));
 }
 
-Duration JobStarts::stage_data(const RunningJob& placed, const State& state) {
+Duration StartWaits::stage_data(const RunningJob& placed, const State& state) {
   const std::vector<DataRequest>& data = placed.request->data;
   if (data.empty()) return {};
   Start& start = starts_[placed.id.value()];
@@ -78,13 +78,13 @@ Duration JobStarts::stage_data(const RunningJob& placed, const State& state) {
   return Duration::from_seconds(alone);
 }
 
-std::optional<Duration> JobStarts::bytes_arrived(JobId job) {
+std::optional<Duration> StartWaits::bytes_arrived(JobId job) {
   Start& start = starts_[job.value()];
   if (--start.awaited > 0) return std::nullopt;
   return std::exchange(start.rest, std::nullopt);
 }
 
-void JobStarts::note_nodes(const RunningJob& placed, const State& state) {
+void StartWaits::note_nodes(const RunningJob& placed, const State& state) {
   Start& start = starts_[placed.id.value()];
   start.rings.clear();
   if (!facts_->rules.costs) return;
@@ -97,7 +97,7 @@ void JobStarts::note_nodes(const RunningJob& placed, const State& state) {
   }
 }
 
-bool JobStarts::memory_survives(const Start& start, JobId id, const State& state) {
+bool StartWaits::memory_survives(const Start& start, JobId id, const State& state) {
   const auto kept = [&](const Seat& seat) {
     return state.node(seat.node).boot == seat.boot && has_ranks_of(id, seat.node, state);
   };
@@ -110,7 +110,7 @@ bool JobStarts::memory_survives(const Start& start, JobId id, const State& state
   return !start.rings.empty() && std::ranges::all_of(start.rings, whole);
 }
 
-bool JobStarts::rebooted(const Start& start, JobId id, const State& state) {
+bool StartWaits::rebooted(const Start& start, JobId id, const State& state) {
   const auto anew = [&](const Seat& seat) {
     return state.node(seat.node).boot != seat.boot && has_ranks_of(id, seat.node, state);
   };
