@@ -10,7 +10,6 @@ namespace {
 constexpr AgentIdentity kIdentity{NodeId(3), 1, 1};
 constexpr AttemptId kFound{JobId(5), 1};
 
-/// Names of effects, in the order in which they were carried out.
 class AgentDriverTest : public ::testing::Test {
  protected:
   void begin(std::span<const AttemptId> found = {}) {
@@ -45,8 +44,8 @@ class AgentDriverTest : public ::testing::Test {
   static std::string name_of(const Mended&) { return "mended"; }
 
   SetTime time_;
-  std::vector<std::string> done_;
-  std::function<void()> during_;  ///< runs once, inside the next effect
+  std::vector<std::string> done_;  ///< names of effects, in the order in which they came
+  std::function<void()> during_;   ///< runs once, inside the next effect
   AgentDriver driver_{time_, [this](const AgentEffect& effect, const NodeProgram* program) {
                         note(effect, program);
                       }};

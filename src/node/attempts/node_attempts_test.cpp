@@ -105,10 +105,10 @@ class NodeAttemptsTest : public AgentPartTest {
   }
   /// Returns the stages that the controller has heard of, in order.
   [[nodiscard]] std::vector<RankStage> stages() const {
+    const std::vector<AttemptReport> reports = channel_.reports<AttemptReport>();
     std::vector<RankStage> stages;
-    for (const AttemptReport& each : channel_.reports<AttemptReport>()) {
-      stages.push_back(each.stage);
-    }
+    stages.reserve(reports.size());
+    for (const AttemptReport& each : reports) stages.push_back(each.stage);
     return stages;
   }
   [[nodiscard]] AttemptReport last_report() const {
@@ -195,8 +195,6 @@ TEST_F(NodeAttemptsTest, AJobThatTheNodeMayNotRunIsRefusedWithoutBlame) {
 }
 
 TEST_F(NodeAttemptsTest, AttemptsOfAnEarlierAgentAreAdopted) {
-  const AttemptDirectories directories(real_->env().storage, directory_ + "/attempts",
-                                       directory_ + "/attempts");
   std::filesystem::create_directories(files().directory);
   std::filesystem::create_directories(files(kOther).directory);
   const Result<FileDescriptor> lock = lock_keeper_directory(files());

@@ -11,13 +11,13 @@ constexpr Duration kLong = Duration::seconds(600);
 
 class HookProcessTest : public AgentPartTest {
  protected:
-  [[nodiscard]] std::unique_ptr<HookProcess> start(HookStart hook) {
+  [[nodiscard]] std::unique_ptr<HookProcess> start(const HookStart& hook) {
     return std::make_unique<HookProcess>(
         *real_, hook, [this](const std::string& failure) { ended_.push_back(failure); });
   }
   /// Runs a command to its end; returns how it ended.
-  [[nodiscard]] std::string run(HookStart hook) {
-    const auto process = start(std::move(hook));
+  [[nodiscard]] std::string run(const HookStart& hook) {
+    const auto process = start(hook);
     EXPECT_TRUE(ended_.empty()) << "not inside the call";
     await([&] { return !ended_.empty(); });
     return std::exchange(ended_, {}).front();
