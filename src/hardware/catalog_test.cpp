@@ -373,6 +373,105 @@ TEST(CatalogOverlay, RefusesCountsThatNoMachineHas) {
              "5:3: failures_per_1000_node_days is -1, expected 0"));
 }
 
+TEST(CatalogOverlay, RefusesSystemsThatCannotBeBuilt) {
+  const auto system = [](const std::string& keys) {
+    return refusal("systems:\n- {id: s, node: dgx-h100, confidence: assumed, " + keys + "}\n");
+  };
+  EXPECT_TRUE(begins(system("topology: fat-trees"),
+                     "5:3: unknown topology \"fat-trees\", did you mean \"fat-tree\"?; known: "));
+  EXPECT_EQ(system("topology: fat-tree, accelerators: 12"),
+            "5:3: 12 accelerators are no whole number of dgx-h100 with 8");
+  EXPECT_EQ(system("topology: fat-tree, nodes: 0"), "5:3: nodes is 0, expected 1 to 1048576");
+  EXPECT_EQ(system("topology: fat-tree, switch_radix: 0"),
+            "5:3: switch_radix is 0, expected 1 to 1048576");
+  EXPECT_TRUE(begins(system("topology: fat-tree, fabric: ib-ndrr"),
+                     "5:3: \"ib-ndrr\" is not in the catalog's scaleout_fabrics"));
+}
+
+TEST(CatalogOverlay, RefusesShapesThatNoTorusHas) {
+  const auto shape = [](const std::string& key) {
+    return refusal(
+        "systems:\n- {id: s, node: dgx-h100, confidence: assumed, topology: "
+        "torus3d-ocs, " +
+        key + "}\n");
+  };
+  const std::string torus =
+      "5:3: torus_shape: expected 2 to 3 sides of at least 1, at most 1048576 accelerators in all";
+  EXPECT_EQ(shape("torus_shape: [4]"), torus);
+  EXPECT_EQ(shape("torus_shape: [4, 0]"), torus);
+  EXPECT_EQ(shape("torus_shape: [2, 2, 2, 2]"), torus);
+  EXPECT_EQ(shape("torus_shape: [1024, 1025]"), torus);
+  EXPECT_TRUE(begins(shape("cube_shape: [4, 4]"), "5:3: cube_shape: expected 3 to 3 sides"));
+  const Catalog catalog = with(
+      "systems:\n- {id: s, node: dgx-h100, confidence: assumed, topology: torus3d-ocs, "
+      "torus_shape: [1024, 1024], cube_shape: [1, 1, 1]}\n");
+  EXPECT_NE(catalog.find<SystemType>("s"), nullptr);
+}
+
+TEST(CatalogOverlay, RefusesCoolingThatNoSiteHas) {
+  const auto cooling = [](const std::string& pue, const std::string& captured) {
+    return refusal("cooling:\n- {id: c, confidence: assumed, max_rack_watts: 1 kW, pue: " + pue +
+                   ", liquid_capture_fraction: " + captured + "}\n");
+  };
+  const std::string bounds = "5:3: pue: expected [low, high] between 1 and 3";
+  EXPECT_EQ(cooling("[1.2]", "0"), bounds);
+  EXPECT_EQ(cooling("[0.9, 1.2]", "0"), bounds);
+  EXPECT_EQ(cooling("[1.3, 1.2]", "0"), bounds);
+  EXPECT_EQ(cooling("[1.2, 3.1]", "0"), bounds);
+  EXPECT_EQ(cooling("[1.1, 1.2]", "1.5"), "5:3: liquid_capture_fraction: expected 0 to 1");
+}
+
+TEST(CatalogOverlay, RefusesPowerWithItsEndsExchanged) {
+  EXPECT_EQ(refusal("nodes:\n- id: dgx-h100\n  assumed_watts: {low: 9 kW, high: 8 kW}\n"),
+            "5:3: assumed_watts: high is below low");
+}
+
+TEST(CatalogOverlay, RefusesSoftwareAndPricesOfWhatIsNotThere) {
+  EXPECT_TRUE(begins(refusal("stacks:\n- {framework: pytorch, platform: cuda13, support: no, "
+                             "confidence: assumed}\n"),
+                     "5:3: \"cuda13\" is not in the catalog's platforms"));
+  EXPECT_TRUE(begins(refusal("accelerator_stacks:\n- {framework: pytorch, accelerator: h101, "
+                             "support: no, confidence: assumed}\n"),
+                     "5:3: \"h101\" is not in the catalog's accelerators"));
+  EXPECT_TRUE(begins(refusal("server_capex:\n- {node: dgx-h101, low: 1 USD, typical: 2 USD, "
+                             "high: 3 USD, confidence: assumed}\n"),
+                     "5:3: \"dgx-h101\" is not in the catalog's nodes"));
+}
+
+TEST(Catalog, KnowsWhatAServerAndAWholeSystemCost) {
+  for (const ServerCapex& capex : builtin().all<ServerCapex>()) {
+    EXPECT_EQ(builtin().server_capex(capex.node), &capex);
+    const bool known = builtin().find<NodeType>(capex.node) != nullptr ||
+                       builtin().find<SystemType>(capex.node) != nullptr;
+    EXPECT_TRUE(known) << capex.node;
+  }
+  EXPECT_EQ(builtin().server_capex("dgx-h101"), nullptr);
+}
+
+TEST(Catalog, HasTheFabricOfTheFirstSystemOfANode) {
+  const ScaleOutFabric* fabric =
+      builtin().default_fabric(*builtin().find<NodeType>("dgx-a100-80g"));
+  ASSERT_NE(fabric, nullptr);
+  EXPECT_EQ(fabric->id, "ib-hdr");
+  NodeType alone = *builtin().find<NodeType>("dgx-h100");
+  alone.id = "in-no-system";
+  EXPECT_EQ(builtin().default_fabric(alone), nullptr);
+}
+
+TEST(Catalog, SaysNoForAUseThatAStackDoesNotHave) {
+  SoftwareStack stack;
+  Catalog::StackAnswer answer{.support = Support::kSupported, .stack = &stack};
+  EXPECT_EQ(answer.support_for(FrameworkUse::kTraining), Support::kSupported);
+  stack.use = FrameworkUse::kInference;
+  EXPECT_EQ(answer.support_for(FrameworkUse::kTraining), Support::kNo);
+  EXPECT_EQ(answer.support_for(FrameworkUse::kInference), Support::kSupported);
+  StackException exception;
+  answer.exception = &exception;
+  EXPECT_EQ(answer.use(), FrameworkUse::kInference) << "the exception says nothing of its use";
+  exception.use = FrameworkUse::kBoth;
+  EXPECT_EQ(answer.support_for(FrameworkUse::kTraining), Support::kSupported);
+}
+
 TEST(CatalogOverlay, RefusesAChipThatBelongsToNoNode) {
   EXPECT_TRUE(begins(refusal("accelerators:\n- {id: x, like: h100}\n"),
                      "5:3: \"x\" belongs to no node type; add one, such as nodes: [{id: x-8, like: "
