@@ -26,7 +26,7 @@ enum class PassKind : std::uint8_t { kIncremental, kFull };
 /// runs.
 [[nodiscard]] bool wants_full(const Policy& policy);
 
-struct PassMemory;
+class PassMemory;
 
 class Scheduler {
  public:

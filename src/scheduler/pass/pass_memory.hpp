@@ -13,7 +13,8 @@
 
 namespace orrery {
 
-struct PassMemory {
+class PassMemory {
+ public:
   explicit PassMemory(const PlaceTree& tree) : placers(tree) {}
 
   void forget() { queue.forget(); }
