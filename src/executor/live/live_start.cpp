@@ -58,7 +58,7 @@ Result<LogTexts> read_texts(const Env& env, const ClaimedStore& claimed,
   return LogTexts{*std::move(stored), *std::move(setup)};
 }
 
-/// The parts of a start that its steps share.
+/// What the steps that read the history share.
 struct StartSteps {
   const Env& env;
   const Log& log;
@@ -97,15 +97,14 @@ Result<RecoveredCore> recover(const StartSteps& steps, LogTexts& log) {
   return *std::move(recovered);
 }
 
-Result<std::unique_ptr<LiveRecord>> begin_record(const StartSteps& steps, const LogTexts& log,
-                                                 const LiveStart& start) {
-  const ControllerOptions& options = steps.options;
+Result<std::unique_ptr<LiveRecord>> begin_record(const ControllerOptions& options,
+                                                 const StoreTexts& texts, const LiveStart& start) {
   if (options.record.empty()) return nullptr;
   const std::string directory =
       fmt::format("{}/{:010}", options.record, static_cast<std::uint64_t>(start.store.term));
   const std::uint64_t hash = start.writer->history_hash();
   return LiveRecord::create(directory,
-                            {.texts = log.texts,
+                            {.texts = texts,
                              .settings = options.settings,
                              .catalog = options.catalog,
                              .snapshot = seal_snapshot(hash, snapshot_of(start.core->state())),
@@ -125,8 +124,7 @@ Result<LiveStart> start_from(const Env& env, const Log& log, const ControllerOpt
   if (!keys) return forward_error(keys);
   Result<LogTexts> texts = read_texts(env, *claimed, options);
   if (!texts) return forward_error(texts);
-  const StartSteps steps{env, log, options, *claimed};
-  Result<RecoveredCore> recovered = recover(steps, *texts);
+  Result<RecoveredCore> recovered = recover({env, log, options, *claimed}, *texts);
   if (!recovered) return forward_error(recovered);
   const ControlClock clock(env.clock, recovered->core->state().now());
   const SetupTexts& facts = texts->setup->texts();
@@ -145,7 +143,7 @@ Result<LiveStart> start_from(const Env& env, const Log& log, const ControllerOpt
                   clock,
                   std::move(writer),
                   nullptr};
-  Result<std::unique_ptr<LiveRecord>> record = begin_record(steps, *texts, start);
+  Result<std::unique_ptr<LiveRecord>> record = begin_record(options, texts->texts, start);
   if (!record) return forward_error(record);
   start.record = *std::move(record);
   return start;
