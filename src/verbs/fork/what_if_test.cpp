@@ -161,7 +161,14 @@ TEST_F(ForkText, HasARowForEachJobThatHasNotEndedAndASumOverThoseThatWait) {
                       .span = Duration::hours(24),
                       .as_is = {fate(0, 60, 120), ends(1, 30), ends(2, -1)},
                       .changed = {fate(0, 30, 90), ends(1, 45), ends(2, -1), {JobId(3)}}};
-  EXPECT_EQ(fork_text(pair), "?");
+  EXPECT_EQ(fork_text(pair),
+            "ID  NAME    STATE     STARTS IN  ENDS IN  NEW START IN  NEW END IN\n"
+            " 0  first   queued          1 h      2 h        30 min  1 h 30 min  30 min sooner\n"
+            " 1  second  starting              30 min                    45 min  15 min later\n"
+            "    third   new                                      -           -\n\n"
+            "Waiting jobs: 1, of which 1 would start sooner and 0 later; mean time to start 1 h, "
+            "with the "
+            "change 30 min.\n(-: not within 1 d)\n");
   const Json json = fork_json(pair);
   EXPECT_EQ(json["now"], now_.text());
   EXPECT_EQ(json["span_s"], 86'400.0);
@@ -237,7 +244,7 @@ TEST(WhatIf, CopiesOfAJobRunOneAfterTheOtherOnTheOnlyAccelerator) {
   const std::string job =
       store.files().write("job.yaml",
                           "apiVersion: orrery/v1\nkind: Batch\nname: short\nestimate: 10 min\n"
-                          "roles: [{accelerators: 1}]\n");
+                          "roles: [{accelerators: 1}]\nlaunch: {command: [\"true\"]}\n");
   WhatIfOptions options{.files = {job}, .copies = 2, .span = "1 h", .store = store.path()};
   const Result<VerbAnswer> answer = what_if({}, options);
   ASSERT_TRUE(answer) << answer.error().text();

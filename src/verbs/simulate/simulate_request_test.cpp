@@ -65,7 +65,7 @@ TEST(SimulateRequestTest, RowsAreChosenByColumnAndTime) {
   files.asked().trace.rows = {"cluster=a"};
   EXPECT_EQ(files.load()->trace().jobs.size(), 1U);
   files.asked().trace.rows = {"cluster=b"};
-  EXPECT_EQ(files.refusal(), "?");
+  EXPECT_TRUE(files.load()->trace().jobs.empty()) << "no row has this value";
   files.asked().trace.rows = {"cluster"};
   EXPECT_EQ(files.refusal(), "--where: \"cluster\": expected column=value");
 }
