@@ -1,6 +1,7 @@
 #include "executor/live/config_drift.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 #include <utility>

@@ -97,6 +97,7 @@ std::vector<Victim> RoomMaker::victims() {
 // Larger gangs first: they have fewer places to go to.
 RoomMaker::MovesOrGang RoomMaker::relocate(const PreemptionPlan& plan) {
   std::vector<std::uint32_t> order;
+  order.reserve(plan.yields.size());
   for (const Yield& yield : plan.yields) order.push_back(yield.victim);
   std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
     return movable_[gangs_[a]].request->devices > movable_[gangs_[b]].request->devices;
