@@ -176,8 +176,6 @@ std::string node_calibration_yaml(const NodeCalibration& calibration) {
   return write_yaml(calibration);
 }
 
-Json node_calibration_json(const NodeCalibration& calibration) {
-  return to_json(calibration);
-}
+Json node_calibration_json(const NodeCalibration& calibration) { return to_json(calibration); }
 
 }  // namespace orrery

@@ -9,8 +9,8 @@
 #include <map>
 #include <set>
 
-#include "base/system/real_env.hpp"
 #include "base/set_time_test.hpp"
+#include "base/system/real_env.hpp"
 #include "executor/lab_test.hpp"
 
 namespace orrery {

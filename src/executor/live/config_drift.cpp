@@ -33,8 +33,7 @@ void ConfigDrift::compare(const Topology& file, const Topology& in_use) {
   nodes_ = {others(file, node_names(in_use)), others(in_use, node_names(file))};
   const auto& [unknown, missing] = nodes_;
   if (unknown.empty() && missing.empty()) return;
-  log_.warning(env_.clock.now_wall(),
-               "fleet.yaml names other nodes than the cluster was begun with",
+  log_.warning(env_.clock.now_wall(), "fleet.yaml names other nodes than the cluster has",
                {{"not_in_the_cluster", fmt::format("{}", fmt::join(unknown, ","))},
                 {"not_in_the_file", fmt::format("{}", fmt::join(missing, ","))}});
 }

@@ -15,8 +15,8 @@
 
 #include "agent/keeper.hpp"
 #include "base/system/real_env.hpp"
-#include "node/exec/exec_table.hpp"
 #include "node/descriptor_watch.hpp"
+#include "node/exec/exec_table.hpp"
 #include "node/keeper/keeper_launch.hpp"
 #include "node/keeper/keeper_wire.hpp"
 #include "node/keeper/rank_table.hpp"

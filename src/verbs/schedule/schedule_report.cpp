@@ -238,7 +238,9 @@ std::string schedule_text(const ScheduleRequest& request, const PassResult& resu
                           std::span<const ScheduleRequest::Bound> bounds) {
   std::string text =
       jobs_table(request, result) + "\n" + price_table(request, result) + bounds_text(bounds);
-  for (const RefusedJob& refused : request.refused()) text += "\n" + refused.why + "\n";
+  for (const RefusedJob& refused : request.refused()) {
+    text += fmt::format("\n{}: {}\n", refused.name, refused.why);
+  }
   return text;
 }
 
@@ -264,6 +266,12 @@ Result<std::string> waiting_text(const ScheduleRequest& request, const std::stri
   for (const HeldJob& held : request.held()) {
     names.emplace_back(held.name);
     if (held.name == name) return fmt::format("{} waits {}\n", name, after_text(held));
+  }
+  for (const RefusedJob& refused : request.refused()) {
+    names.emplace_back(refused.name);
+    if (refused.name == name) {
+      return fmt::format("{} can never run on this fleet; the reason is above\n", name);
+    }
   }
   return input_error({},
                      fmt::format("--explain: no job \"{}\"{}", name, did_you_mean(name, names)));

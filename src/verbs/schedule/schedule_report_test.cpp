@@ -101,7 +101,9 @@ TEST(ScheduleReport, ARefusedJobIsShownAndFailsTheVerb) {
   EXPECT_EQ(answer.verdict.error().kind, ErrorKind::kInfeasible);
   EXPECT_EQ(answer.verdict.error().text(), "2 jobs can never run on this fleet");
   EXPECT_NE(line_of(answer.shown.text, "big").find("refused"), std::string::npos);
-  EXPECT_NE(answer.shown.text.find("accelerators: 640 of nvidia-h100-sxm5-80g asked"),
+  const std::size_t why = answer.shown.text.find("\nvast: never: ");
+  ASSERT_NE(why, std::string::npos) << answer.shown.text;
+  EXPECT_NE(answer.shown.text.find("accelerators: 640 of nvidia-h100-sxm5-80g asked", why),
             std::string::npos)
       << answer.shown.text;
   ASSERT_EQ(answer.shown.json["refused"].size(), 2U);
@@ -110,6 +112,9 @@ TEST(ScheduleReport, ARefusedJobIsShownAndFailsTheVerb) {
   const JudgedAnswer explained = answer_of(queue);
   EXPECT_TRUE(explained.shown.text.ends_with("\na starts\n")) << explained.shown.text;
   ASSERT_FALSE(explained.verdict) << "an explained job leaves the refused ones refused";
+  queue.asked().explain = "vast";
+  EXPECT_TRUE(answer_of(queue).shown.text.ends_with(
+      "\nvast can never run on this fleet; the reason is above\n"));
   EXPECT_EQ(explained.verdict.error().text(), "2 jobs can never run on this fleet");
 }
 

@@ -14,8 +14,13 @@ namespace {
 /// Reads one end of a window: a time in a form of --from, or one since the simulation began.
 Result<Instant> mark_of(const std::string& text, Instant begin) {
   if (Result<Instant> at = parse_trace_time(text)) return at;
-  Result<Seconds> since = quantity_option<Seconds>("measure", text);
-  if (!since) return forward_error(since);
+  const Result<Seconds> since = quantity_option<Seconds>("measure", text);
+  if (!since) {
+    return wrong("measure",
+                 fmt::format("\"{}\": expected a date such as 2017-10-02, or a time since "
+                             "the start such as 1 day",
+                             text));
+  }
   return begin + Duration::from_seconds(since->value());
 }
 

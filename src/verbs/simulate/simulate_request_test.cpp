@@ -175,6 +175,11 @@ TEST(SimulateRequestTest, TheWindowOfMeasurementsTakesDatesAndTimesSinceTheBegin
   EXPECT_EQ(files.load()->measure()->from, at("2020-06-01T00:00:00"));
   files.asked().results.measure = "3 days..4 days";
   EXPECT_EQ(files.refusal(), "--measure: no job is submitted in 3 days..4 days");
+  files.asked().results.measure = "1 day..soon";
+  EXPECT_EQ(
+      files.refusal(),
+      "--measure: \"soon\": expected a date such as 2017-10-02, or a time since the start such "
+      "as 1 day");
   files.asked().results.measure = "1 day";
   EXPECT_EQ(files.refusal(), "--measure: \"1 day\": expected FROM..TO");
 }
