@@ -20,7 +20,7 @@ bool waits(const State& state, JobId id) {
 void RequestRenewal::add_waiting(const State& state) {
   jobs_.clear();
   for (const Job& job : state.all_jobs()) {
-    if (waits(state, job.id)) jobs_.push_back(job.id);
+    if (waits(state, job.id)) jobs_.insert(jobs_.end(), job.id);
   }
 }
 
@@ -30,15 +30,15 @@ std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& inta
   Result<std::vector<JobRequest>> requests;
   std::size_t next = 0;  // the first of `requests` that may be that of the next job
   std::size_t texts = 0;
-  while (!jobs_.empty() && renewed.size() < kJobs) {
-    const JobId id = jobs_.front();
+  for (std::size_t taken = 0; !jobs_.empty() && taken < kJobs; ++taken) {
+    const JobId id = *jobs_.begin();
     if (!waits(state, id)) {
-      jobs_.pop_front();
+      jobs_.erase(jobs_.begin());
       continue;
     }
     const Job& job = state.job(id);
     const JobRequest& former = job.submission->request;
-    // The jobs of an array stand together and share their text.
+    // The jobs of an array share their text.
     const bool same_text =
         read != nullptr && former.array.valid() && former.array == read->submission->request.array;
     if (!same_text) {
@@ -48,9 +48,9 @@ std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& inta
       next = 0;
       read = &job;
     }
-    jobs_.pop_front();
+    jobs_.erase(jobs_.begin());
     if (!requests) continue;
-    // Jobs of an array are in the order of their requests; some may have ended.
+    // Some jobs of the array may have ended, or have devices.
     while (next < requests->size() && (*requests)[next].name != job.name) ++next;
     if (next == requests->size()) continue;
     JobRequest request = (*requests)[next];

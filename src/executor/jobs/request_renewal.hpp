@@ -6,7 +6,7 @@
 // request.
 #pragma once
 
-#include <deque>
+#include <set>
 #include <vector>
 
 #include "control/input.hpp"
@@ -19,17 +19,19 @@ class RequestRenewal {
  public:
   /// Adds all jobs that wait, in place of those that were added before. O(jobs).
   void add_waiting(const State& state);
-  void add(JobId job) { jobs_.push_back(job); }
+  void add(JobId job) { jobs_.insert(job); }
   [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
-  /// Takes the next jobs and returns their new requests, at most kJobs, where these differ. Cost:
-  /// at most kTexts texts are read and resolved, some 0.1 ms each.
+  /// Takes the next jobs, at most kJobs, by id, and returns their new requests where these differ.
+  /// Cost: at most kTexts texts are read and resolved, some 0.1 ms each, and that of the requests
+  /// of the whole array of a text.
   [[nodiscard]] std::vector<ResolveJob> take(const State& state, JobIntake& intake, Instant now);
   static constexpr std::size_t kTexts = 128;
   static constexpr std::size_t kJobs = 1024;
 
  private:
-  std::deque<JobId> jobs_;
+  /// By id, so that jobs of an array come one after the other, in the order of its requests.
+  std::set<JobId> jobs_;
 };
 
 }  // namespace orrery
