@@ -52,12 +52,15 @@ class ControllerLossTest : public ControllerFixture {
   std::string start(const SetupTexts& setup = lab_setup(),
                     ControlHost::LostJobs lost_jobs = ControlHost::LostJobs::kAsk) {
     real_ = RealEnv::create().value();
-    auto made = Controller::open(real_->env(), Log(sink_),
-                                 {.directory = directory_,
-                                  .setup = setup,
-                                  .facts = lab_facts(),
-                                  .lost_jobs = lost_jobs,
-                                  .failed = [](const Error& error) { FAIL() << error.text(); }});
+    auto made = Controller::open(
+        real_->env(), Log(sink_),
+        {.directory = directory_,
+         .setup = setup,
+         .facts = lab_facts(),
+         .archived_form = [](const Controller& controller,
+                             JobId job) { return controller.state().job(job).name; },
+         .lost_jobs = lost_jobs,
+         .failed = [](const Error& error) { FAIL() << error.text(); }});
     if (!made) return made.error().text();
     controller_ = *std::move(made);
     return {};
@@ -161,6 +164,22 @@ TEST_F(ControllerLossTest, RanksOfAJobThatTheLogNeverHadHaltItAndAreNotEnded) {
   EXPECT_EQ(session.count<KillRanks>() + session.count<EndRanks>() + session.count<LaunchRanks>(),
             0U);
   EXPECT_EQ(controller_->state().jobs(), 1U);
+}
+
+// Jobs are not archived then: a timer for that would fire again and again.
+TEST_F(ControllerLossTest, AHaltedControllerIsNotWokenToArchiveJobs) {
+  ASSERT_EQ(start(), "");
+  ASSERT_TRUE(submit("zero"));
+  ASSERT_TRUE(submit("one"));
+  bool cancelled = false;
+  controller_->command(CancelJob{JobId(1)}, "", [&](const Result<JobId>&) { cancelled = true; });
+  await([&] { return cancelled; });
+  const LiveArchive& archive = controller_->store().archive();
+  EXPECT_LT(archive.next_due(), Instant::max());
+  LossSession session;
+  join(session, {{JobId(0), 4}});
+  ASSERT_NE(controller_->host().halted(), "");
+  EXPECT_EQ(archive.next_due(), Instant::max());
 }
 
 TEST_F(ControllerLossTest, AcceptedTheLostRanksAreEndedAndTheirNumbersAreNotGivenOutAgain) {

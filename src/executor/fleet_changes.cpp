@@ -98,6 +98,7 @@ void FleetChanges::renew_waiting() {
 }
 
 void FleetChanges::renew(Instant now) {
+  if (!renews()) return;
   LiveSetup& setup = followers_.setup;
   std::vector<ResolveJob> renewed = setup.renewal().take(state(), setup.intake(), now);
   if (!renewed.empty()) {

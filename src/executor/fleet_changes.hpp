@@ -61,8 +61,10 @@ class FleetChanges {
   void note(const Event& event);
   /// Adds all jobs that wait if the log has had another fleet before.
   void renew_waiting();
-  /// Whether jobs are to be resolved again.
-  [[nodiscard]] bool renews() const { return !followers_.setup.renewal().empty(); }
+  /// Whether jobs are to be resolved again now; a halted host changes none.
+  [[nodiscard]] bool renews() const {
+    return !host_.is_halted() && !followers_.setup.renewal().empty();
+  }
   /// Resolves the next of them; the caller calls LiveHost::changed().
   void renew(Instant now);
 

@@ -14,7 +14,8 @@ Duration LiveArchive::retain() const {
 }
 
 Instant LiveArchive::next_due() const {
-  return options_.form && moving_.empty() ? queue_.next_due(retain()) : Instant::max();
+  const bool moves = options_.form && moving_.empty() && !options_.host.is_halted();
+  return moves ? queue_.next_due(retain()) : Instant::max();
 }
 
 void LiveArchive::move_due() {
