@@ -2,7 +2,7 @@
 //
 // The classes of the core share one. It owns the state and applies each event to it at once, so
 // that whatever is decided next for the same input rests on the events before it. One thread.
-// Invariant: the state is changed by emit() and replay() only.
+// Invariant: the state is changed by emit(), and in a new core by restore() and replay(), only.
 #pragma once
 
 #include <memory>

@@ -7,7 +7,7 @@
 // inputs produce the same events. Whatever is not in State (requested plans, timers) follows from
 // it and from the inputs.
 // The core hands each input to the class whose idea it is (jobs/, nodes/, passes/); they share a
-// Recorder. An input that concerns all of them it handles itself.
+// Recorder. Inputs that belong to none of them, or to several, it handles itself.
 // One thread. Cost: that of the events, and of a pass on a Tick when something changed.
 #pragma once
 

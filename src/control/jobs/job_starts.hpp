@@ -1,6 +1,7 @@
 // control/jobs/job_starts.hpp - begins attempts of jobs, and new epochs of them.
 //
-// Precondition of both: DecisionCheck found no objection to the decision in the present state.
+// Precondition of both: DecisionCheck found no objection to the decision in the present state, or
+// the decision only gives devices back (resize_without).
 #pragma once
 
 #include <optional>

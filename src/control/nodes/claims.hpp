@@ -25,8 +25,9 @@ class Claims {
   /// Returns the verdict on a claim, at most as severe as `claim.verdict`, and emits it. A node
   /// that is suspected is quarantined.
   ClaimVerdict judge(const NodeAccused& claim);
-  /// Returns the end of an attempt with what its program attributes to its machine as an end of the
-  /// machine or of the program.
+  /// Judges an end that its program blames on its machine (ExitKind::kClaim) and returns it as an
+  /// end by the machine or by the program; returns other ends unchanged. Emits the verdict if there
+  /// is a new one.
   [[nodiscard]] RanksEnded judged(const RanksEnded& seen);
   /// Returns the nodes that a job's claims took out of service.
   [[nodiscard]] std::vector<NodeId> suspected_by(JobId id) const;

@@ -1,8 +1,9 @@
 // control/passes/full_passes.hpp - when a full pass beside the core is due, and which proposal of
 // one is still valid.
 //
-// Invariant: one full pass is under way at a time; its proposal is of the present fleet, and of the
-// present requests of jobs, or it is refused. Changes nothing in the state.
+// Invariant: one full pass on the present fleet is requested at a time, except that a late proposal
+// for an earlier fleet lets the next one begin early. A proposal for an earlier fleet, or from
+// before options of jobs changed, is refused. Changes nothing in the state.
 #pragma once
 
 #include <cstdint>

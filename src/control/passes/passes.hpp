@@ -1,9 +1,10 @@
 // control/passes/passes.hpp - when the core's own passes run, and when it requests full ones.
 //
-// 1. A pass runs on a Tick when something changed since the last one that could let a job start,
-//    and no sooner after it than the policy's interval.
-// 2. Until the instant that a pass names, its result stays valid through changes of links: a pass
-//    on the state with these would decide the same.
+// 1. A pass runs on a Tick when something changed since the last one that could let a job start, a
+//    power limit changed, or the time has come for which a job waits by choice; no sooner after the
+//    last one than the policy's interval.
+// 2. Until the instant that a pass names, its result stays valid through changes of links and
+//    events that no pass reads: a pass on the state with these would decide the same.
 // 3. Full passes run beside the core (FullPasses), unless the policy makes every pass full.
 #pragma once
 

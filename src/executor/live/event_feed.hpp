@@ -1,6 +1,6 @@
-// executor/live/event_feed.hpp - hands the events of the log to those who follow them: one line
-// each in the controller's log as they are decided, to watches once they are durable, and past ones
-// from the disk.
+// executor/live/event_feed.hpp - hands the events of the log to their followers: lines about jobs
+// and nodes in the controller's log as they are decided, watches once they are durable, and past
+// events from the disk.
 //
 // Owned by the controller, on its loop; the state outlives it. Inputs that have events are numbered
 // in ascending order.
@@ -38,7 +38,9 @@ class EventFeed {
 
   using WatchNumber = std::uint64_t;
   using Watch = std::function<void(const TimedEvent&)>;
-  /// Calls `watch` with each event once it is durable, from the next one on, until unwatch().
+  /// Calls `watch` with each event that is decided from now on, once it is durable, until
+  /// unwatch(). While there are other watches it may also get events that were decided shortly
+  /// before.
   WatchNumber watch(Watch watch);
   void unwatch(WatchNumber number) { watches_.erase(number); }
   [[nodiscard]] bool watched() const { return !watches_.empty(); }
@@ -48,8 +50,8 @@ class EventFeed {
     history_.ask(std::move(asked), std::move(answered));
   }
   /// Writes an operator's command to the controller's log.
-  void note_operator(std::string_view what, const std::string& by, const LogField& of) {
-    decisions_.info(what, {{"by", by}, of});
+  void note_operator(std::string_view what, const std::string& by, const LogField& field) {
+    decisions_.info(what, {{"by", by}, field});
   }
 
  private:

@@ -18,7 +18,8 @@ namespace orrery {
 
 class DiskWatch {
  public:
-  /// Allocates the reserve. `directory` is that of the store; `bytes` is the reserve's size.
+  /// Allocates the reserve if twice its size is free. `directory` is that of the store; `bytes` is
+  /// the reserve's size.
   DiskWatch(const Env& env, const Log& log, std::string directory,
             std::uint64_t bytes = DiskReserve::kBytes);
   DiskWatch(const DiskWatch&) = delete;

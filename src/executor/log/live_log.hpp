@@ -47,6 +47,8 @@ class LiveLog {
     std::function<RoomMade()> make_room;
   };
   LiveLog(const Env& env, const Log& log, Options options);
+  LiveLog(const LiveLog&) = delete;
+  LiveLog& operator=(const LiveLog&) = delete;
 
   /// Records an input that is about to be handled.
   void note(const Input& input);
@@ -73,7 +75,8 @@ class LiveLog {
   /// 100,000 jobs.
   void compact(const ControlSetup& begun, Compacted answered);
 
-  /// The bytes that were appended and are not committed.
+  /// The bytes that were submitted for commit and are not durable yet; those held back do not
+  /// count.
   [[nodiscard]] std::size_t waiting_bytes() const { return commits_->waiting_bytes(); }
 
  private:

@@ -43,6 +43,8 @@ class LiveStore {
     std::function<void(const Error&)> failed;         ///< see LiveLog
   };
   LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Options options);
+  LiveStore(const LiveStore&) = delete;
+  LiveStore& operator=(const LiveStore&) = delete;
 
   [[nodiscard]] LiveLog& log() { return log_; }
   [[nodiscard]] LiveArchive& archive() { return archive_; }
