@@ -1,4 +1,4 @@
-// base/numbers/distribution.cpp - variates by inversion and rejection on base/math.
+// base/numbers/distribution.cpp - variates by inversion and rejection on base/numbers/math.
 #include "base/numbers/distribution.hpp"
 
 #include <algorithm>
