@@ -2,8 +2,8 @@
 // another simulator, which reproduce its published numbers exactly.
 //
 // A bundle states a few facts of the world (what a start costs, whether time goes in rounds) and of
-// the reading of the trace; the policy decides the schedule under any bundle. docs/twin.md has each
-// simulator's rules and where they come from. A value.
+// the reading of the trace; the policy decides the schedule under any bundle. docs/status.md
+// names the policies of each simulator whose numbers are reproduced. A value.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-#include "twin/protocol/protocol_nodes.hpp"
+#include "twin/nodes/protocol_nodes.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// twin/protocol/protocol_nodes.hpp - the nodes of a virtual fleet with the real agents and keepers:
+// twin/nodes/protocol_nodes.hpp - the nodes of a virtual fleet with the real agents and keepers:
 // they can die, freeze, drift and restart.
 //
 // Built by ProtocolWorld, which delivers orders and takes reports. Each node has a clock of its own
@@ -15,7 +15,7 @@
 
 #include "agent/agent.hpp"
 #include "agent/keeper.hpp"
-#include "twin/protocol/protocol_processes.hpp"
+#include "twin/nodes/protocol_processes.hpp"
 #include "twin/world/virtual_time.hpp"
 
 namespace orrery {
@@ -55,7 +55,7 @@ class ProtocolNodes {
 
   ProtocolNodes(const Setup& setup, std::uint64_t seed, Outside outside);
 
-  /// The processes of ranks, whose jobs must be made known to it.
+  /// The processes of ranks. Their jobs must be made known to it.
   [[nodiscard]] ProtocolProcesses& ranks() { return processes_; }
   /// Delivers an order to its node.
   void deliver(const Order& order);
@@ -86,14 +86,6 @@ class ProtocolNodes {
   [[nodiscard]] bool powered(NodeId id) const { return nodes_[id.value()].powered; }
   [[nodiscard]] std::vector<AttemptId> keepers_on(NodeId id) const;
   [[nodiscard]] std::size_t keepers() const;
-  /// Living processes of an attempt, on all nodes.
-  [[nodiscard]] std::size_t processes(const AttemptId& attempt) const {
-    return processes_.count(attempt);
-  }
-  /// The lowest clock of the attempt's processes; 1: none is lowered.
-  [[nodiscard]] double clock(const AttemptId& attempt) const { return processes_.clock(attempt); }
-  /// Processes ever started.
-  [[nodiscard]] std::uint64_t started() const { return processes_.started(); }
 
  private:
   /// Messages that arrive while the agent or keeper is frozen.

@@ -1,4 +1,4 @@
-#include "twin/protocol/protocol_processes.hpp"
+#include "twin/nodes/protocol_processes.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// twin/protocol/protocol_processes.hpp - the processes of ranks on a virtual fleet: they start,
+// twin/nodes/protocol_processes.hpp - the processes of ranks on a virtual fleet: they start,
 // take part in epochs, have effects, obey signals or not, and end.
 //
 // Owned by ProtocolNodes, which passes on what keepers order and tells them what happened. A

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/numbers/rng.hpp"
 #include "twin/faults/failure_test.hpp"
 #include "twin/outages/fault_scope.hpp"
@@ -151,7 +153,8 @@ TEST_F(ActiveFaultsTest, AJobOnOneNodeNeedsNoNetwork) {
   EXPECT_TRUE(spans_nodes(on_nodes({{3, 4}})));
 }
 
-// A fleet is as it was when all faults are lifted, in whatever order.
+// A fleet is as it was when all faults are lifted, in whatever order: a job on one node is slow
+// while a fault that slows the node is left, and halted while one that halts it is.
 TEST_F(ActiveFaultsTest, WhatIsLiftedLeavesNoTrace) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(seed);
@@ -162,14 +165,28 @@ TEST_F(ActiveFaultsTest, WhatIsLiftedLeavesNoTrace) {
       const auto nic = static_cast<std::uint32_t>(rng.below(ports()));
       const ActiveFaults::Part part = rng.below(2) == 0 ? ActiveFaults::Part(NodeId(node))
                                                         : ActiveFaults::Part(port(node, nic));
-      placed.emplace_back(part, strike(part, {.kind = FaultKind::kNic, .slowdown = 2}));
+      const double slowdown = rng.below(2) == 0 ? 1 : 2;
+      placed.emplace_back(part, strike(part, {.kind = FaultKind::kNic, .slowdown = slowdown}));
     }
+    const auto left_on = [&](std::uint32_t node, double slowdown) {
+      return std::ranges::any_of(placed, [&](const auto& each) {
+        return each.first == ActiveFaults::Part(NodeId(node)) &&
+               faults_[each.second].slowdown == slowdown;
+      });
+    };
+    const RunningJob job = on_nodes({{0, 1, 2, 3}});
+    EXPECT_EQ(faults_.slowness(job), 2);
+    EXPECT_GE(faults_.stands_until(job, at(5)), at(60)) << "when the faults are detected";
     while (!placed.empty()) {
       const std::size_t next = rng.below(placed.size());
       EXPECT_TRUE(faults_.lift(placed[next].first, placed[next].second));
       placed.erase(placed.begin() + static_cast<std::ptrdiff_t>(next));
+      for (std::uint32_t node = 0; node < 4; ++node) {
+        const RunningJob one = on_nodes({{node}});
+        EXPECT_EQ(faults_.slowness(one), left_on(node, 2) ? 2 : 1);
+        EXPECT_EQ(faults_.stands_until(one, at(5)), left_on(node, 1) ? at(60) : at(5));
+      }
     }
-    const RunningJob job = on_nodes({{0, 1, 2, 3}});
     EXPECT_EQ(faults_.slowness(job), 1);
     EXPECT_EQ(faults_.stands_until(job, at(5)), at(5));
   }

@@ -3,7 +3,9 @@
 //
 // Owned by the World. Repairing a node does not mend its network, nor does mending its network
 // repair the node. One thread. Cost: O(jobs on the node) a fault.
-// Invariant: a node waits for a repair from the report of the fault until it is repaired.
+// Invariant: a node that is out by a reported fault waits for a repair until it is repaired, or
+// until a repair without spare parts is ordered. A node that was drained at the report never waits:
+// its operator has it repaired.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +37,8 @@ class NodeOutages {
   void strike(NodeId node, std::uint32_t index, const State& state, Instant now);
   /// A fault is detected: control decides what to do about the jobs there.
   [[nodiscard]] std::optional<InputKind> detect(const WorldEvent& event, const State& state);
-  /// A fault that took no node is over: jobs there may be faster again.
+  /// A fault is over that control orders no repair for: it took no node, or the node was drained.
+  /// Jobs there run as fast as the node's other faults allow.
   void end(const WorldEvent& event, const State& state, Instant now);
   /// Control orders the repair of a node.
   void order_repair(NodeId node, Instant now);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/format/field_writer.hpp"
+
 namespace orrery {
 namespace {
 
@@ -12,13 +14,6 @@ constexpr Duration kAskAgain = Duration::seconds(7);
 constexpr std::uint32_t kElasticStep = 4;  ///< accelerators, half a node
 
 std::string name_of(std::size_t n) { return fmt::format("job-{}", n); }
-
-std::string_view word_of(JobPhase phase) {
-  for (const EnumWord<JobPhase>& each : enum_words(phase)) {
-    if (each.value == phase) return each.word;
-  }
-  return {};
-}
 
 }  // namespace
 

@@ -16,9 +16,9 @@
 #include "control/input.hpp"
 #include "control/state/state.hpp"
 #include "executor/control_host.hpp"
+#include "twin/nodes/protocol_processes.hpp"
 #include "twin/protocol/protocol_context.hpp"
 #include "twin/protocol/protocol_disk.hpp"
-#include "twin/protocol/protocol_processes.hpp"
 
 namespace orrery {
 

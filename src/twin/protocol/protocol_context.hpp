@@ -1,5 +1,5 @@
 // twin/protocol/protocol_context.hpp - what all parts of a protocol world share: its time, its
-// chance, the network between them, and the first promise that was broken.
+// random numbers, the network between them, its trace, and the first promise that was broken.
 //
 // Owned by the ProtocolWorld. All random draws of the world come from one stream, so that a seed
 // and the calls of its user decide everything. One thread.
@@ -27,7 +27,7 @@ struct DiskRules {
   Duration write_max = Duration::seconds(20);
 };
 
-/// How unreliable the world is, and its times.
+/// How unreliable the world is, the periods of its agents, and its policy.
 struct ProtocolRules {
   NetworkRules network;
   DiskRules disk;
@@ -54,13 +54,15 @@ class ProtocolContext {
   [[nodiscard]] const ProtocolRules& rules() const { return rules_; }
   /// Makes the network, the disk and the controller reliable from now on.
   void make_reliable();
+  /// Draws whether something of this probability happens.
   [[nodiscard]] bool chance(double share) { return rng_.uniform() < share; }
-  /// Delivers a message after a while, never, or twice.
+  /// Delivers a message after a random delay, not at all, or twice, as NetworkRules says.
   void transmit(const VirtualTime::Event& deliver);
 
   [[nodiscard]] bool traces() const { return trace_ != nullptr; }
+  /// Adds a line to the trace, if there is one.
   void note(const std::string& what);
-  /// A promise is broken; only the first counts.
+  /// Records that a promise is broken; only the first one is kept.
   void wrong(const std::string& what);
   /// The first promise that was broken; empty: none.
   [[nodiscard]] const std::string& failure() const { return failure_; }

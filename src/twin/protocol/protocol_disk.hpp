@@ -34,7 +34,8 @@ class ProtocolDisk {
   [[nodiscard]] Result<std::vector<TimedEvent>> begin();
   /// Appends the events of one input. Returns the number of such inputs of this controller.
   std::uint64_t append(Instant at, std::span<const Event> events);
-  /// Writes what waits, if nothing is being written.
+  /// Begins to write all events that wait; no effect if none do. Precondition: nothing is being
+  /// written.
   void write();
   /// The controller dies. Its write under way may be complete, torn, or not there at all. Returns
   /// whether all that it had appended is durable.

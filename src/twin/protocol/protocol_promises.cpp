@@ -4,20 +4,10 @@
 
 #include <algorithm>
 
+#include "base/format/field_writer.hpp"
 #include "control/state/invariants.hpp"
 
 namespace orrery {
-namespace {
-
-template <class Enum>
-std::string_view word_of(Enum value) {
-  for (const EnumWord<Enum>& each : enum_words(value)) {
-    if (each.value == value) return each.word;
-  }
-  return {};
-}
-
-}  // namespace
 
 std::vector<std::string> picture_of(const State& state) {
   const std::size_t nodes = state.setup().topology->node_count();

@@ -1,5 +1,5 @@
-// twin/protocol/protocol_reports.hpp - old and false reports: what agents and executors have said,
-// to be said again or changed into what cannot be true.
+// twin/protocol/protocol_reports.hpp - old and false reports: keeps reports of agents and inputs of
+// executors, which are repeated later or changed into impossible ones.
 //
 // Owned by the ProtocolWorld. Control believes what only executors and agents can know (that ranks
 // of the present attempt are up, have ended or are gone); no false report here concerns that. One
@@ -21,7 +21,7 @@ class ProtocolReports {
   /// The context must outlive it.
   explicit ProtocolReports(ProtocolContext& context) : context_(context) {}
 
-  /// Keeps some of the reports, at random.
+  /// Keeps the report; once 64 are kept, it replaces a random one.
   void remember(const Report& report);
   /// Keeps the input if it is about ranks.
   void remember(const InputKind& what);
@@ -29,14 +29,15 @@ class ProtocolReports {
   /// Forgets the inputs after the first `count`.
   void forget_after(std::size_t count) { inputs_.resize(count); }
 
-  /// An old report; none: there is none yet.
+  /// Returns a random kept report; none: none was kept yet.
   [[nodiscard]] std::optional<Report> draw_report();
-  /// An old input about ranks; none: there is none yet.
+  /// Returns a random kept input; none: none was kept yet.
   [[nodiscard]] std::optional<InputKind> draw_input();
-  /// An impossible report of an executor. Precondition: there is a job.
+  /// Returns a random impossible report of an executor. Precondition: there is a job.
   [[nodiscard]] InputKind draw_contradiction(const State& state);
-  /// A report of an agent on another attempt, epoch or job than runs there, of so many jobs; none:
-  /// the report drawn cannot be changed that way.
+  /// Returns a random kept report that was changed: it names another attempt or epoch, a random one
+  /// of the first `jobs` jobs, or impossible progress. None: the report drawn is not about ranks
+  /// that start or run.
   [[nodiscard]] std::optional<Report> draw_misleading(std::size_t jobs);
 
  private:

@@ -43,15 +43,15 @@ TEST_F(ProtocolTest, TwelveHoursWithoutAControllerEndNoRankOfAJobWithoutALease) 
   world.run(Duration::seconds(10));
   world.submit({.restart = RestartPolicy::kAtOnce, .devices = 1, .work = Duration::hours(20)});
   world.run(Duration::minutes(5));
-  EXPECT_EQ(world.nodes().processes({JobId(0), 1}), 16U);
-  const std::uint64_t started = world.nodes().started();
+  EXPECT_EQ(world.nodes().ranks().count({JobId(0), 1}), 16U);
+  const std::uint64_t started = world.nodes().ranks().started();
   world.kill_controller("for long");
   world.run(Duration::hours(12));
-  EXPECT_EQ(world.nodes().processes({JobId(0), 1}), 16U);
-  EXPECT_EQ(world.nodes().processes({JobId(1), 1}), 1U);
+  EXPECT_EQ(world.nodes().ranks().count({JobId(0), 1}), 16U);
+  EXPECT_EQ(world.nodes().ranks().count({JobId(1), 1}), 1U);
   world.start_controller();
   world.run(Duration::minutes(10));
-  EXPECT_EQ(world.nodes().started(), started);
+  EXPECT_EQ(world.nodes().ranks().started(), started);
   EXPECT_EQ(world.state().job(JobId(0)).phase, JobPhase::kRunning);
   EXPECT_EQ(world.failure(), "");
 }
@@ -60,10 +60,10 @@ TEST_F(ProtocolTest, ABindingLeaseEndsWithoutAController) {
   ProtocolWorld world(sites_->of(3), {.drift = 100}, 1);
   world.submit({.restart = RestartPolicy::kAfterLease, .work = Duration::hours(1)});
   world.run(Duration::seconds(30));
-  EXPECT_EQ(world.nodes().processes({JobId(0), 1}), 1U);
+  EXPECT_EQ(world.nodes().ranks().count({JobId(0), 1}), 1U);
   world.kill_controller("for long");
   world.run(Duration::minutes(1));
-  EXPECT_EQ(world.nodes().processes({JobId(0), 1}), 0U);
+  EXPECT_EQ(world.nodes().ranks().count({JobId(0), 1}), 0U);
 }
 
 /// Where the only gang of a job is.
@@ -87,11 +87,11 @@ TEST_F(ProtocolTest, AJobOfALostNodeGoesOnElsewhereAtOnceAfterItsLeaseOrWhenItIs
   world.run(Duration::seconds(20));
   const auto attempt = [&](std::uint32_t job) { return world.state().job(JobId(job)).attempt; };
   EXPECT_EQ(attempt(0), 2U);
-  EXPECT_EQ(world.nodes().processes({JobId(1), 1}), 1U);
+  EXPECT_EQ(world.nodes().ranks().count({JobId(1), 1}), 1U);
   world.kill_controller("in the midst of a lease");
   world.start_controller();
   world.run(Duration::minutes(9));
-  EXPECT_EQ(world.nodes().processes({JobId(1), 1}), 0U);
+  EXPECT_EQ(world.nodes().ranks().count({JobId(1), 1}), 0U);
   EXPECT_EQ(attempt(1), 1U);
   world.run(Duration::minutes(4));
   EXPECT_EQ(attempt(1), 2U);
@@ -108,13 +108,13 @@ TEST_F(ProtocolTest, ACapOfPowerIsKeptThoughTheControllerDiesBeforeItOrdersTheCl
   ProtocolWorld world(sites_->of(3), {.power_limited = true}, 1);
   world.submit({.devices = 24, .work = Duration::hours(1)});
   world.run(Duration::minutes(1));
-  EXPECT_EQ(world.nodes().clock({JobId(0), 1}), 1);
+  EXPECT_EQ(world.nodes().ranks().clock({JobId(0), 1}), 1);
   world.cap_power(Watts{3 * 8000.0});
   world.run(Duration::milliseconds(1));
   world.kill_controller("before its orders arrive");
   world.start_controller();
   world.run(Duration::minutes(1));
-  EXPECT_LT(world.nodes().clock({JobId(0), 1}), 1);
+  EXPECT_LT(world.nodes().ranks().clock({JobId(0), 1}), 1);
   EXPECT_EQ(world.failure(), "");
 }
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "twin/nodes/protocol_nodes.hpp"
 #include "twin/protocol/protocol_clients.hpp"
 #include "twin/protocol/protocol_context.hpp"
 #include "twin/protocol/protocol_controller.hpp"
 #include "twin/protocol/protocol_disk.hpp"
-#include "twin/protocol/protocol_nodes.hpp"
 #include "twin/protocol/protocol_promises.hpp"
 #include "twin/protocol/protocol_reports.hpp"
 #include "twin/protocol/protocol_site.hpp"

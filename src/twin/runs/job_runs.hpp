@@ -63,28 +63,37 @@ class JobRuns {
   /// Skips the work that a job has left; its end is an event that the caller plans.
   void exhaust(JobId id) { runs_[id.value()].progress.exhaust(); }
 
-  // --- Events. Precondition: those of a run are not void
+  // --- Events
 
+  /// The ranks of the job are up. Precondition: the event is not void.
   [[nodiscard]] InputKind come_up(JobId id, const FaultyStart& faults, const State& state,
                                   Instant now);
+  /// The work of the job is done. Precondition: the event is not void.
   [[nodiscard]] InputKind end(JobId id, const State& state, Instant now);
-  /// Returns the report that all ranks of the attempt are gone.
+  /// Returns the report that all ranks of the attempt are gone. Precondition: the event is not
+  /// void.
   [[nodiscard]] RanksGone leave_devices(const WorldEvent& event, const State& state, Instant now);
+  /// Begins the copy that is due; no effect if the event is void or the ranks do not compute.
   void begin_copy(const WorldEvent& event, const State& state, Instant now);
+  /// Completes the transfers that have arrived; no effect if the event is void.
   void bytes_arrived(const WorldEvent& event, const State& state, Instant now);
   /// Called once all links of the instant have changed: steps of jobs that cross them take longer,
   /// or no longer do.
   void links_changed(std::span<const LinkId> links, const State& state, Instant now);
-
-  // --- Faults. Precondition: the run computes
-
-  void halt(JobId id, Instant now);
-  /// The job goes on computing results that will have to be discarded.
-  void corrupt(JobId id, Instant known, Instant now);
-  void slow(JobId id, double slowdown, const State& state, Instant now);
   /// Updates the rates of jobs that contention slows, and plans when the next bytes arrive. Must
-  /// follow a change of who runs.
+  /// follow a change of which jobs run.
   void share(const State& state, Instant now);
+
+  // --- Faults
+
+  /// The ranks stop, and nothing shows it yet. Precondition: the run computes.
+  void halt(JobId id, Instant now);
+  /// From now on the job computes wrong results, which is detected at `known`. Precondition: the
+  /// run computes.
+  void corrupt(JobId id, Instant known, Instant now);
+  /// The job's steps take `slowdown` times as long as without faults. Precondition: the run
+  /// computes.
+  void slow(JobId id, double slowdown, const State& state, Instant now);
   /// Ends the attempt where no node can continue it or report its progress; unsaved work is lost.
   [[nodiscard]] InputKind end_lost(JobId id, Blame blame, Instant now);
 

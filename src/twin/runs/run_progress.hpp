@@ -5,8 +5,10 @@
 // ranks that are up do it at a rate. Work advances evenly between checkpoints; the time of
 // checkpoints is spread over it. A fault halts the ranks until it is detected, or makes their
 // results wrong. A value. Cost: O(1) a call.
-// Invariants: the work left never exceeds that of the newest good copy, nor that all work; time
-// that passes changes nothing unless the ranks compute.
+//
+// Invariants:
+// 1. The work left is at most the work left in the newest good copy, which is at most all work.
+// 2. Time that passes changes nothing unless the ranks compute.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +109,7 @@ class RunProgress {
   [[nodiscard]] Progress finish();
 
  private:
-  /// The newest copy that is complete and right.
+  /// The newest complete copy that is not known to be wrong.
   struct GoodCopy {
     Duration left;  ///< of the work, in the copy
     Instant at;     ///< when it was complete

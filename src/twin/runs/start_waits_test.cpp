@@ -1,5 +1,5 @@
-// twin/world/world_recovery_test.cpp - what restarts cost: ready nodes, and where the state is
-// kept.
+#include "twin/runs/start_waits.hpp"
+
 #include <gtest/gtest.h>
 
 #include "twin/facts_test.hpp"
@@ -15,7 +15,7 @@ struct Restarted {
   StateSource source = StateSource::kUnsaid;
 };
 
-class WorldRecoveryTest : public testing::Test {
+class StartWaitsTest : public testing::Test {
  protected:
   void stand_by(std::uint32_t node) {
     commands_.push_back({Instant(), SetSpare{NodeId(node), true}, {}});
@@ -80,13 +80,13 @@ constexpr const char* kToPeers = ", peer_copy: true}";
 constexpr double kLaunch = 5;
 constexpr double kBytes = 14 * 8.03e9;  ///< of the state
 
-TEST_F(WorldRecoveryTest, AJobWithoutALossSaysNothingOfWhereItsStateLay) {
+TEST_F(StartWaitsTest, AJobWithoutALossSaysNothingOfWhereItsStateLay) {
   const Restarted first = play(16, kToPeers);
   EXPECT_NEAR(first.seconds, kLaunch, 1e-3);
   EXPECT_EQ(first.source, StateSource::kUnsaid);
 }
 
-TEST_F(WorldRecoveryTest, ANodeThatNobodyKeptReadyCostsTheWholeRestart) {
+TEST_F(StartWaitsTest, ANodeThatWasNotKeptReadyCostsTheWholeRestart) {
   strike(0, FaultKind::kAccelerator);
   const Restarted cold = play(16, kToStorage);
   EXPECT_NEAR(cold.seconds, kLaunch + 300, 1e-3) << "reading it is in the 300 s";
@@ -94,7 +94,7 @@ TEST_F(WorldRecoveryTest, ANodeThatNobodyKeptReadyCostsTheWholeRestart) {
   EXPECT_EQ(summary_.recoveries.on_ready_nodes, 0U);
 }
 
-TEST_F(WorldRecoveryTest, ASpareIsReadyAndLeavesOnlyTheStateToRead) {
+TEST_F(StartWaitsTest, ASpareIsReadyAndLeavesOnlyTheStateToRead) {
   stand_by(3);
   strike(0, FaultKind::kAccelerator);
   const Restarted warm = play(16, kToStorage);
@@ -105,12 +105,12 @@ TEST_F(WorldRecoveryTest, ASpareIsReadyAndLeavesOnlyTheStateToRead) {
   EXPECT_EQ(summary_.recoveries.on_ready_nodes, 1U);
 }
 
-TEST_F(WorldRecoveryTest, WhoStartsAgainOnItsOwnNodesNeedsNoSpare) {
+TEST_F(StartWaitsTest, AJobThatStartsAgainOnItsOwnNodesNeedsNoSpare) {
   strike(0, FaultKind::kSoftware, Duration::minutes(1));
   EXPECT_LT(play(16, kToStorage).seconds, kLaunch + 60 + 10);
 }
 
-TEST_F(WorldRecoveryTest, ANodeOfItsOwnThatBootedIsNotReady) {
+TEST_F(StartWaitsTest, ANodeOfItsOwnThatBootedIsNotReady) {
   strike(0, FaultKind::kHost, Duration::minutes(5));
   const Restarted again = play(16, kToPeers + std::string(", restart: {policy: when-safe}"));
   EXPECT_NEAR(again.seconds, kLaunch + 300, 10);
@@ -118,7 +118,7 @@ TEST_F(WorldRecoveryTest, ANodeOfItsOwnThatBootedIsNotReady) {
   EXPECT_EQ(again.source, StateSource::kPeers) << "its buddy kept its part";
 }
 
-TEST_F(WorldRecoveryTest, StateComesFromThePeersAsFastAsTheNodesSend) {
+TEST_F(StartWaitsTest, StateComesFromThePeersAsFastAsTheNodesSend) {
   stand_by(3);
   strike(0, FaultKind::kAccelerator);
   const Restarted near = play(16, kToPeers);
@@ -128,7 +128,7 @@ TEST_F(WorldRecoveryTest, StateComesFromThePeersAsFastAsTheNodesSend) {
   EXPECT_LT(near.seconds, play(16, kToStorage).seconds);
 }
 
-TEST_F(WorldRecoveryTest, ANodeAndTheOneThatKeepsItsPartLostTogetherMeanStorage) {
+TEST_F(StartWaitsTest, ANodeAndTheOneThatKeepsItsPartLostTogetherMeanStorage) {
   for (const std::uint32_t node : {5U, 6U, 7U}) stand_by(node);
   strike(0, FaultKind::kAccelerator);
   strike(2, FaultKind::kAccelerator);
@@ -137,7 +137,7 @@ TEST_F(WorldRecoveryTest, ANodeAndTheOneThatKeepsItsPartLostTogetherMeanStorage)
   EXPECT_EQ(play(32, kToPeers).source, StateSource::kStorage);
 }
 
-TEST_F(WorldRecoveryTest, WhoseNodesWentToTheQueueReadsStorage) {
+TEST_F(StartWaitsTest, AJobThatWentBackToTheQueueReadsStorage) {
   for (const std::uint32_t node : {0U, 1U, 2U, 3U, 4U})
     strike(node, FaultKind::kAccelerator, Duration::minutes(30));
   const Restarted later = play(64, kToPeers);
@@ -145,7 +145,7 @@ TEST_F(WorldRecoveryTest, WhoseNodesWentToTheQueueReadsStorage) {
   EXPECT_NEAR(later.seconds, kLaunch + 300, 1e-3);
 }
 
-TEST_F(WorldRecoveryTest, ACopyOfWhatWasCorruptIsNoGoodOne) {
+TEST_F(StartWaitsTest, ACopyOfWhatWasCorruptIsNoGoodOne) {
   stand_by(3);
   strike(0, FaultKind::kSdc);
   faults_.back().detection = Duration::minutes(5);

@@ -51,7 +51,9 @@ enum class WorldEventKind : std::uint8_t {
 struct WorldEvent {
   WorldEventKind kind = WorldEventKind::kUp;
   JobId job;
-  std::uint32_t serial = 0;  ///< void once the run, silence or arrival that it names has another
+  /// The number of a run, silence, copy or arrival; once that has another number, the event is
+  /// void.
+  std::uint32_t serial = 0;
   std::uint32_t attempt = 0;
   std::uint32_t index = 0;  ///< of an input or a fault
   NodeId node;
