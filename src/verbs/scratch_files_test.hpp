@@ -11,14 +11,13 @@
 
 namespace orrery {
 
-/// Is empty when it is made, and removed at the end. Owned by the test, or in SetUpTestSuite() by
-/// the suite; named for it.
+/// The directory is empty when it is made, is named for the test that owns it, and is removed at
+/// the end. Precondition: a test runs.
 class ScratchFiles {
  public:
   ScratchFiles() {
-    const auto* tests = testing::UnitTest::GetInstance();
-    std::string name = std::string("orrery_") + tests->current_test_suite()->name();
-    if (const auto* test = tests->current_test_info()) name += std::string("_") + test->name();
+    const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
+    const std::string name = std::string("orrery_") + test.test_suite_name() + "_" + test.name();
     directory_ = std::filesystem::path(testing::TempDir()) / name;
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);

@@ -48,10 +48,7 @@ Status write_results(const std::string& out, const Design& design,
 }  // namespace
 
 Result<JudgedAnswer> design(const CommandOptions& options, const DesignOptions& asked,
-                            const DesignSay& shown) {
-  const auto say = [&](const std::string& text) {
-    if (shown) shown(text);
-  };
+                            const DesignSay& say) {
   const Result<Facts> known = load_facts(options);
   if (!known) return tl::unexpected(known.error());
   Result<DesignSpec> spec = load_design_spec(asked.file);

@@ -22,7 +22,7 @@ struct DesignOptions {
   enum class Twin : std::uint8_t { kPlays, kSkipped } twin = Twin::kPlays;
 };
 
-/// Shows what is done now; empty: nothing more.
+/// Shows what is being done; an empty text clears it.
 using DesignSay = std::function<void(const std::string&)>;
 
 /// Designs the fleet, plays it unless that is skipped, and writes the files of `out`. The verdict

@@ -8,6 +8,7 @@
 
 #include "control/log/journal.hpp"
 #include "executor/control_host.hpp"
+#include "verbs/record/event_difference.hpp"
 
 namespace orrery {
 namespace {
@@ -100,10 +101,9 @@ class RecordPlayer final : private HostOutlet {
       now_hash.append(at, event);
       then_hash.append((*then)->at, (*then)->what);
       if (now_hash.history_hash() != then_hash.history_hash()) {
-        return infeasible(
-            fmt::format("at {}, byte {} of events.log: another event was decided than "
-                        "the one on record (kind {} instead of {})",
-                        at.text(), before, event.index(), (*then)->what.index()));
+        return infeasible(fmt::format(
+            "at {}, byte {} of events.log: another event was decided than the one on record ({})",
+            at.text(), before, event_difference({at, event}, **then)));
       }
     }
     return Then::kGoesOn;

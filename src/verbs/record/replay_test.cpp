@@ -70,7 +70,9 @@ TEST_F(Replay, OfTwoRunsMixedIsADifference) {
       "timestamp,duration,num_gpus,gpu_time,cluster\n2020-06-01 00:00:00,1800,8,14400,a\n");
   ASSERT_TRUE(simulate({}, other, {}));
   files_.write("record/fifo/events.log", files_.read("other/fifo/events.log"));
-  EXPECT_NE(failure().find("another event was decided than the one on record"), std::string::npos)
+  EXPECT_TRUE(
+      failure().ends_with(": another event was decided than the one on record (JobSubmitted: "
+                          "submission/request/estimate is 3600.0 instead of 1800.0)"))
       << failure();
 }
 
