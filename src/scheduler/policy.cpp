@@ -36,7 +36,8 @@ constexpr std::array<NamedPolicy, 14> kPolicies{{
     {"elasticflow", QueueOrder::kDeadlineShares, Blocked::kSkipped, PreemptionRule::kRounds},
 }};
 
-/// Slots that `hardware-aware` keeps: a job behind so many others has only its place in the queue.
+/// Reservations that `hardware-aware` keeps: a job behind so many others has only its place in the
+/// queue.
 constexpr std::uint32_t kSlotsAhead = 8;
 
 /// The newest version of a policy; those that are not listed have one version.

@@ -66,8 +66,8 @@ inline std::array<EnumWord<TenantOrder>, 2> enum_words(TenantOrder) {
 enum class Blocked : std::uint8_t {
   kStops,        ///< no job may pass it
   kSkipped,      ///< every job may pass it
-  kReservesOne,  ///< EASY: the first gets a slot that no job may delay
-  kReserves,     ///< conservative: every job gets a slot
+  kReservesOne,  ///< EASY: the first gets a reservation that no job may delay
+  kReserves,     ///< conservative: every job gets a reservation
 };
 
 inline std::array<EnumWord<Blocked>, 4> enum_words(Blocked) {
@@ -161,8 +161,8 @@ struct Policy {
   /// `inside: service` counts a job of known length for half once it has waited for max_stretch /
   /// 10 times its run, then for less and less, and for nothing once its waiting time and its run
   /// together are max_stretch times its run. Before that, where jobs of its tenant can make room,
-  /// it keeps a slot only if devices are empty for a short part of its run, or after `ageing`. 0:
-  /// never.
+  /// it keeps a reservation only if devices are empty for a short part of its run, or after
+  /// `ageing`. 0: never.
   double max_stretch = 0;
   /// `inside: service` rounds the device-seconds so far of a job of unknown length up to the end of
   /// their class: one device-hour, then attained_step times the previous end; 1: no rounding.

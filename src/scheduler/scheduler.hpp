@@ -1,12 +1,12 @@
 // scheduler/scheduler.hpp - decides which jobs run where and when: one engine for every policy,
 // shared by the daemon, what-if and the twin.
 //
-// decide() is a function of the situation and the policy alone. A Scheduler keeps scratch memory
-// and a memo of refusals that still hold; forgetting it changes how long a pass takes, never the
-// result (tests verify that). One thread.
+// decide() is a function of the situation and the policy alone, if forget() is called when it has
+// to be. A Scheduler keeps scratch memory and answers that still hold; dropping them changes how
+// long a pass takes, never the result (tests verify that). One thread.
 //
 // Incremental pass: takes jobs in the order of the policy and starts each where it fits, within a
-// budget of candidates priced; slots reserved by the last full pass are respected. Full pass: also
+// budget of candidates priced; reservations of the last full pass are respected. Full pass: also
 // makes those reservations anew, lets elastic jobs grow, and proposes moves.
 #pragma once
 
@@ -39,7 +39,9 @@ class Scheduler {
   /// class of waiting jobs that cannot start and one for each job that starts.
   [[nodiscard]] PassResult decide(const Situation& situation, const Policy& policy, PassKind kind);
 
-  /// Drops what is kept from earlier passes.
+  /// Drops the order of the queue, refusals and the index of running jobs that earlier passes left.
+  /// Must be called before a pass under another policy, or for jobs whose requests have changed in
+  /// place.
   void forget();
 
  private:

@@ -244,13 +244,13 @@ TEST(Scheduler, EasyLetsShortJobsPassTheFirstInTheQueueButNeverDelaysIt) {
   ASSERT_EQ(result.reservations.size(), 1u);
   EXPECT_EQ(result.reservations[0].job, first);
   EXPECT_EQ((result.reservations[0].start - cluster.now()).count_seconds(), 7200);
-  // Four nodes are free and the slot needs four of the others as well as none of these: the longer
-  // one fits beside the slot, the shorter has no place left.
+  // Four nodes are free and the reservation needs four of the others as well as none of these: the
+  // longer one fits beside the reservation, the shorter has no place left.
   EXPECT_TRUE(cluster.runs(longer));
   EXPECT_FALSE(cluster.runs(shorter));
 }
 
-// An early slot keeps two of the four free nodes and a late one all of them: a job that ends
+// An early reservation keeps two of the four free nodes and a late one all of them: a job that ends
 // between the two gets the other two.
 TEST(Scheduler, AJobThatEndsBeforeALateSlotStartsBesideTheEarlyOne) {
   TestCluster cluster;

@@ -79,13 +79,13 @@ struct Changes {
   std::uint64_t links = 0;   ///< links changed, for better or worse: the time of a step changes
 };
 
-/// A slot kept for a job that cannot start yet: it starts as soon as the devices are free, in the
-/// order of the slots, and no other job may be on them then.
+/// Devices kept for a job that cannot start yet: it starts as soon as they are free, in the order
+/// of the reservations, and no other job may be on them then.
 struct Reservation {
   JobId job;
   Instant start;
   std::vector<PlacedGang> gangs;
-  double lost_device_seconds = 0;  ///< lost by the jobs that leave the slot
+  double lost_device_seconds = 0;  ///< lost by the jobs that leave the devices
 };
 
 /// Nodes on which no job may run between two instants.
@@ -121,7 +121,7 @@ struct Situation {
   double failures_per_node_second = 0;    ///< usual rate
   Duration launch;                        ///< usual time to launch the ranks of a job
   Duration grace;                         ///< time for a last checkpoint of a job that is stopped
-  std::span<const Reservation> reserved;  ///< slots of earlier passes
+  std::span<const Reservation> reserved;  ///< those of earlier passes
   std::span<const Closure> closures;      ///< nodes of closures that have begun are drained
   Changes changes;
 };

@@ -3,8 +3,8 @@
 //
 // Computed on request, from the situation that a pass would see; a pass itself keeps only a
 // Refusal. Every change shown was applied to the situation and decided in the scheduler's next
-// pass, with the whole queue, its slots and preemption: the job starts there, and no job ahead
-// takes its place.
+// pass, with the whole queue, its reservations and preemption: the job starts there, and no job
+// ahead takes its place.
 //
 // Pure in its inputs; one thread. Cost: tens of milliseconds with 12,500 nodes, 10,000 running
 // and 50,000 waiting jobs; the searches are bounded by numbers of trials, not by time.

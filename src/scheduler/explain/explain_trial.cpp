@@ -67,7 +67,7 @@ std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const Job
   if (!passes_left()) return std::nullopt;
   ++tried_;
   fill_queue(changed, request);
-  // The job's own slot fits its present request only.
+  // The job's own reservation fits its present request only.
   reserved_.clear();
   for (const Reservation& slot : changed.reserved) {
     if (slot.job != job_.id) reserved_.push_back(slot);
@@ -81,7 +81,7 @@ std::optional<StartJob> ExplainTrial::starts(const Situation& changed, const Job
 }
 
 // Leaves out jobs behind it, which are considered later and do not matter: of the whole queue where
-// there is one order, of its own tenant where tenants take turns. Jobs with a slot stay.
+// there is one order, of its own tenant where tenants take turns. Jobs with a reservation stay.
 void ExplainTrial::fill_queue(const Situation& changed, const JobRequest& request) {
   WaitingJob own = job_;
   own.request = &request;

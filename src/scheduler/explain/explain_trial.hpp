@@ -1,10 +1,10 @@
 // scheduler/explain/explain_trial.hpp - decides one waiting job under a hypothesis: alone, and in
 // the pass that the scheduler would make.
 //
-// Alone, no other job waits and no job has a slot: this answers quickly whether the fleet could
-// hold it. In a pass, the whole queue, its slots and preemption are as they are, so what starts
-// there would start. explain() makes one for each answer. Invariant: no trial changes the answer of
-// another.
+// Alone, no other job waits and no job has a reservation: this answers quickly whether the fleet
+// could hold it. In a pass, the whole queue, its reservations and preemption are as they are, so
+// what starts there would start. explain() makes one for each answer. Invariant: no trial changes
+// the answer of another.
 #pragma once
 
 #include "scheduler/explain/explain.hpp"
@@ -16,7 +16,7 @@ class ExplainTrial {
  public:
   ExplainTrial(const Situation& situation, const Policy& policy, const WaitingJob& job);
 
-  /// The situation with the job alone, without slots.
+  /// The situation with the job alone, without reservations.
   [[nodiscard]] Situation situation() const;
   /// The whole situation, as a pass sees it.
   [[nodiscard]] const Situation& whole() const { return s_; }
@@ -37,8 +37,8 @@ class ExplainTrial {
   [[nodiscard]] tl::expected<StartJob, Refusal> decide(const JobRequest& request);
 
   /// How the job starts in the next pass if it asks for `request`, in a situation that equals
-  /// whole() but for the hypothesis. None: it does not start, or no passes are left. Where slots
-  /// stay from one full pass to the next, it must start in either kind of pass.
+  /// whole() but for the hypothesis. None: it does not start, or no passes are left. Where
+  /// reservations stay from one full pass to the next, it must start in either kind of pass.
   [[nodiscard]] std::optional<StartJob> starts(const Situation& changed, const JobRequest& request);
   [[nodiscard]] bool passes_left() const { return passes_ < passes_most_; }
   /// The number of changes that were decided in a pass.
@@ -61,7 +61,7 @@ class ExplainTrial {
   std::uint32_t tried_ = 0;
   std::vector<WaitingJob> queue_;      ///< the job with the tried request, and the jobs that may
                                        ///< precede it
-  std::vector<Reservation> reserved_;  ///< slots of other jobs
+  std::vector<Reservation> reserved_;  ///< reservations of other jobs
 };
 
 /// Fills `changes` of the explanation, ascending by kind, and `tried`.

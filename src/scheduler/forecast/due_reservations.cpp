@@ -24,7 +24,7 @@ Masks devices_of_stopping(std::span<const RunningJob> running) {
   return masks;
 }
 
-/// The positions of jobs with a slot among the waiting: few of many.
+/// The positions of jobs with a reservation among the waiting: few of many.
 std::map<JobId, std::uint32_t> waiting_with_slot(std::span<const WaitingJob> waiting,
                                                  std::span<const Reservation> slots) {
   std::vector<JobId> jobs;
@@ -38,7 +38,7 @@ std::map<JobId, std::uint32_t> waiting_with_slot(std::span<const WaitingJob> wai
   return positions;
 }
 
-/// The state of the devices of a slot that is due.
+/// The state of the devices of a reservation that is due.
 enum class SlotState { kFree, kLeaving, kBroken };
 
 SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& leaving) {
@@ -117,14 +117,9 @@ bool DueReservations::start_in(const WaitingJob& job, const Reservation& slot) {
   clocks_.share_power(job, found, slot.gangs);
   if (!found) return false;
   if (policy_.choice == OptionChoice::kCheapest) {
-    PriceContext context = search_.context_of(pass_.fleet.now());
-    if (found->gangs.size() > 1) context.beside.until = least_seconds(context, job);
-    found->price = price_of_lost_work(context, job, slot.lost_device_seconds);
-    for (std::size_t i = 0; i < found->gangs.size(); ++i) {
-      const Price price = price_of(context, job, found->gangs[i], found->terms[i]);
-      add_beside(context, job, {found->gangs[i], found->terms[i], price});
-      *found->price += price;
-    }
+    const FleetView now = pass_.fleet.now();
+    found->price = search_.price_of_all(now, job, found->gangs, found->terms);
+    *found->price += price_of_lost_work(search_.context_of(now), job, slot.lost_device_seconds);
   }
   pass_.start(job, *std::move(found));
   return true;

@@ -7,8 +7,8 @@
 // take turns in rounds, all are found at the next round.
 #pragma once
 
+#include "scheduler/clocks/clock_steps.hpp"
 #include "scheduler/pass/start_search.hpp"
-#include "scheduler/power/clock_steps.hpp"
 
 namespace orrery {
 
@@ -19,7 +19,7 @@ class DueReservations {
   void serve();
 
  private:
-  /// A job that moves starts in its slot once it has stopped.
+  /// Keeps the devices of a job that moves, which starts there once it has stopped.
   void keep_for_mover(const Reservation& slot);
   [[nodiscard]] bool start_in(const WaitingJob& job, const Reservation& slot);
 

@@ -98,12 +98,12 @@ ForecastJob ForecastSetup::of(const WaitingJob& job) {
   if (job.request->time_limit) out.limit = job.request->time_limit->count_seconds();
   const ClassId id = job.request->class_id;
   if (id.valid()) {
-    if (id.value() >= room_of_class_.size()) room_of_class_.resize(id.value() + 1);
-    std::uint32_t& room = room_of_class_[id.value()];
-    if (room == 0) room = ++rooms_;
-    out.room = room;
+    if (id.value() >= placement_class_of_.size()) placement_class_of_.resize(id.value() + 1);
+    std::uint32_t& placement = placement_class_of_[id.value()];
+    if (placement == 0) placement = ++placement_classes_;
+    out.placement_class = placement;
   } else {
-    out.room = ++rooms_;
+    out.placement_class = ++placement_classes_;
   }
   out.stratum = static_cast<std::uint32_t>(rng_.below(futures_));
   out.stride = static_cast<std::uint32_t>(1 + rng_.below(futures_ - 1));

@@ -33,10 +33,10 @@ struct ForecastJob {
   WaitingJob job;
   OrderKey key;
   bool serves = false;
-  double limit = kNeverEnds;  ///< time limit of its run
-  std::uint32_t room = 0;     ///< jobs with the same number fit in the same places
-  std::uint32_t stratum = 0;  ///< stratum of its run time in the first future
-  std::uint32_t stride = 1;   ///< step of the stratum from one future to the next
+  double limit = kNeverEnds;          ///< time limit of its run
+  std::uint32_t placement_class = 0;  ///< jobs with the same number fit in the same places
+  std::uint32_t stratum = 0;          ///< stratum of its run time in the first future
+  std::uint32_t stride = 1;           ///< step of the stratum from one future to the next
   std::vector<ForecastRole> roles;
 };
 
@@ -71,7 +71,7 @@ class ForecastSetup {
   [[nodiscard]] const std::vector<ForecastJob>& newcomers() const { return newcomers_; }
   [[nodiscard]] const std::vector<ForecastRun>& runs() const { return runs_; }
   [[nodiscard]] const std::vector<CountedPiece>& pieces() const { return pieces_; }
-  [[nodiscard]] std::uint32_t rooms() const { return rooms_; }
+  [[nodiscard]] std::uint32_t placement_classes() const { return placement_classes_; }
   /// The number of futures: a prime, so that strides permute the strata.
   [[nodiscard]] std::uint32_t futures() const { return futures_; }
   /// Whether queue() has the job of the forecast.
@@ -96,8 +96,8 @@ class ForecastSetup {
   std::vector<ForecastJob> newcomers_;
   std::vector<ForecastRun> runs_;
   std::vector<CountedPiece> pieces_;
-  std::vector<std::uint32_t> room_of_class_;
-  std::uint32_t rooms_ = 0;
+  std::vector<std::uint32_t> placement_class_of_;
+  std::uint32_t placement_classes_ = 0;
   std::uint32_t futures_ = 0;
   bool sees_job_ = false;
 };

@@ -55,7 +55,7 @@ void NewReservations::reserve(const QueuedJob& queued, const Refusal& refusal) {
   std::optional<Slot> slot = timeline->earliest(
       place_try(search_.jobs(), *job.request,
                 {.fit = policy_.node_fit, .siblings = search_.rules_for(job).siblings}),
-      {length, queued.room});
+      {length, queued.placement_class});
   if (!slot) return;
   if (!needed) {
     const Arrivals arrivals = arrivals_beside(queued);
@@ -73,10 +73,10 @@ void NewReservations::reserve(const QueuedJob& queued, const Refusal& refusal) {
   pass_.result.reservations.push_back(std::move(kept));
 }
 
-// A slot keeps devices empty that jobs with less work left could use, which is little beside a long
-// run. A job that may overtake others gets its turn by the order, at last because its aged service
-// is 0; from then on a slot keeps new jobs off devices whose jobs have not run long enough to be
-// overtaken.
+// A reservation keeps devices empty that jobs with less work left could use, which is little beside
+// a long run. A job that may overtake others gets its turn by the order, at last because its aged
+// service is 0; from then on a reservation keeps new jobs off devices whose jobs have not run long
+// enough to be overtaken.
 bool NewReservations::needs_one(const QueuedJob& queued) {
   if (policy_.max_stretch <= 0 || !queued.ages || !queued.run) return true;
   const WaitingJob& job = s_.waiting[queued.at];
@@ -97,8 +97,8 @@ bool NewReservations::may_win_room(const QueuedJob& queued) {
   return leaving_.fits_without(leavers, job);
 }
 
-// Jobs of its tenant and rank count, as they were when they were submitted. A slot is of no use to
-// a gang that such jobs overtake: each time it starts, it runs for its quantum alone.
+// Jobs of its tenant and rank count, as they were when they were submitted. A reservation is of no
+// use to a gang that such jobs overtake: each time it starts, it runs for its quantum alone.
 NewReservations::Arrivals NewReservations::arrivals_beside(const QueuedJob& queued) const {
   const WaitingJob& job = s_.waiting[queued.at];
   const std::int32_t rank = rank_in_tenant(*job.request, policy_);

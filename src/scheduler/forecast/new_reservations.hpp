@@ -1,8 +1,8 @@
 // scheduler/forecast/new_reservations.hpp - reservations for jobs that cannot start yet (backfill).
 //
-// Belongs to one pass; used once its timeline is open. Reservations go to the first job of the
-// queue, or to the first jobs that are large or would be late without one: other small jobs find
-// room.
+// Belongs to one pass, and makes no reservation unless the pass has opened its timeline.
+// Reservations go to the first job of the queue, or to the first jobs that are large or would be
+// late without one: other small jobs find room without.
 #pragma once
 
 #include <cstdint>

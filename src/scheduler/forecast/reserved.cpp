@@ -54,7 +54,7 @@ void Reserved::add(const Reservation& reservation) {
 
 void Reserved::close(const Closure& closure) { add(JobId(), closure.from, closure.nodes); }
 
-// Devices that no job could get anyway need not be hidden: most of what slots hold is busy.
+// Devices that no job could get anyway need not be hidden: most of what reservations hold is busy.
 void Reserved::add(JobId job, Instant start, std::span<const NodeDevices> nodes) {
   any_ = true;
   const std::size_t before = slots_.size();
@@ -80,7 +80,7 @@ void Reserved::cover(std::span<const PlacedGang> gangs) {
       shadow_.set_node(at.node, state);
     };
     const bool share = gang.allocation.share < kWholeDevice;
-    if (share) {  // of a device that a slot keeps, too: nothing is left of it as it is
+    if (share) {  // of a device that is reserved, too: nothing is left of it as it is
       const NodeDevices& at = gang.allocation.ranks.front();
       const DeviceId device = detail::shared_device(shadow_.view().topology(), at);
       const int used = shadow_.view().shared(device) + gang.allocation.share;
@@ -118,7 +118,7 @@ FreeCount& Reserved::kept_from(FleetTypeId type, Instant start) {
   return at->count;
 }
 
-// A device that several slots keep counts from the first of them on, and so does a node.
+// A device that several reservations keep counts from the first of them on, and so does a node.
 void Reserved::count(const Slot& slot, std::span<const Slot> before) {
   const NodeState& node = now_.node(slot.at.node);
   const std::uint64_t free = node.available() > 0 ? node.free_mask & slot.at.devices : 0;

@@ -29,7 +29,7 @@ sites:
         nodes: [{type: dgx-h100, count: 4}]
 )";
 
-/// The devices that slots keep, counted device by device.
+/// The devices that reservations keep, counted device by device.
 FreeCount kept_by_hand(const FleetView& fleet, std::span<const Reservation> slots, Instant end) {
   std::set<std::pair<NodeId, int>> devices;
   std::set<NodeId> nodes;

@@ -19,7 +19,7 @@ constexpr double kLongStep = 0.1;
 constexpr double kHorizon = 400.0 * 86'400;
 /// Room for newcomers that wait, in addition to twice the number of jobs that wait now.
 constexpr std::size_t kRoomForNew = 256;
-/// Slots that are counted for a type.
+/// The most reservations that are counted for a type.
 constexpr std::size_t kSlotsMost = 8;
 
 bool resumes(const JobRequest& job) {
@@ -100,7 +100,7 @@ class PlayedFuture {
   std::vector<std::vector<CountedSlot>> slots_;                       ///< by type
   std::vector<std::int64_t> kept_;                                    ///< by type
   std::vector<std::int64_t> resuming_;                                ///< by resuming_of()
-  std::vector<std::uint64_t> no_room_;  ///< by room, the pass that found none
+  std::vector<std::uint64_t> no_room_;  ///< by placement class, the pass that found no room
   std::vector<TenantId> changed_;       ///< tenants, since the last look
   std::uint64_t passes_ = 0;
   std::uint64_t considered_ = 0;
@@ -122,7 +122,7 @@ PlayedFuture::PlayedFuture(const ForecastSetup& setup, std::uint32_t index)
       rng_(Rng::stream(index, "future")),
       fleet_(setup.fleet()),
       pieces_(setup.pieces()),
-      no_room_(setup.rooms() + 1, 0) {
+      no_room_(setup.placement_classes() + 1, 0) {
   const Situation& s = setup.situation();
   const Topology& topology = s.fleet.topology();
   if (s.usage != nullptr) usage_ = *s.usage;
@@ -306,7 +306,7 @@ PlayedFuture::Turn PlayedFuture::consider(Entry& entry) {
   ++considered_;
   const ForecastJob& job = *entry.job;
   const bool asked = entry.key.id == setup_.ask().job;
-  std::uint64_t& no_room = no_room_[job.room];
+  std::uint64_t& no_room = no_room_[job.placement_class];
   if (no_room != passes_ && (!asked || awaited_ == 0)) {
     refused_for_room_ = true;
     if (try_start(entry)) {
@@ -432,7 +432,7 @@ bool PlayedFuture::needs_slot(const Entry& entry) const {
   });
 }
 
-// When enough devices are free beside earlier slots, by the ends that the scheduler expects.
+// When enough devices are free beside earlier reservations, by the ends that the scheduler expects.
 std::optional<PlayedFuture::CountedSlot> PlayedFuture::slot_for(const GangRequest& gang,
                                                                 std::uint32_t gangs) {
   const std::size_t type = gang.type.value();

@@ -4,14 +4,14 @@
 // Each future draws a run time for every job, log-normal about its estimate with the policy's
 // `estimate_sigma`, for running jobs conditional on the time they have lasted (time_left in
 // run_time.hpp), and advances from one end of a run to the next: waiting jobs start in the policy's
-// order where they fit, within the quotas of their tenants, beside the slots of jobs that must not
-// be delayed. New jobs arrive at the rate and of the kinds of the latest arrivals that are still
-// present. Run times are drawn by Latin hypercube sampling, so few futures suffice.
+// order where they fit, within the quotas of their tenants, beside the reservations of jobs that
+// must not be delayed. New jobs arrive at the rate and of the kinds of the latest arrivals that are
+// still present. Run times are drawn by Latin hypercube sampling, so few futures suffice.
 //
 // Not modelled: what CountedFleet leaves out, preemption, power, moves, waiting by choice of other
-// jobs, and failures. Slots are counted by type, not placed. Pure in its inputs; one thread. Cost:
-// bounded by the number of times a job is considered (kWorkMost), about 10 ns each; there are fewer
-// futures for long queues.
+// jobs, and failures. Reservations are counted by type, not placed. Pure in its inputs; one thread.
+// Cost: bounded by the number of times a job is considered (kWorkMost), about 10 ns each; there are
+// fewer futures for long queues.
 #pragma once
 
 #include <optional>

@@ -20,8 +20,8 @@
 
 #include "base/time.hpp"
 #include "fleet/view.hpp"
-#include "scheduler/pass/trial.hpp"
 #include "scheduler/place/place_try.hpp"
+#include "scheduler/place/trial.hpp"
 #include "scheduler/request/request.hpp"
 #include "scheduler/situation.hpp"
 

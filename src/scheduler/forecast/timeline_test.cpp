@@ -188,8 +188,8 @@ TEST_F(TimelineTest, AnImpossibleJobIsRefusedInAFewAttempts) {
   EXPECT_LE(attempts_, 5);
 }
 
-// Two slots keep all nodes but one for good, and which one makes no difference to a job of two
-// nodes.
+// Two reservations keep all nodes but one for good, and which one makes no difference to a job of
+// two nodes.
 TEST_F(TimelineTest, WhereTooFewAreFreeInAllNoPlaceIsLookedFor) {
   for (std::uint32_t i = 0; i < 16; ++i) run(devices_of(i, 1), at(10 * (i + 1)));
   open();

@@ -137,11 +137,11 @@ QueuedJob WaitingQueue::queued(std::uint32_t at, const Situation& situation, con
   queued.group = QueuedJob::kNone;
   if (!request.class_id.valid()) return queued;
   const std::size_t of_class = request.class_id.value();
-  if (of_class >= room_of_class_.size()) room_of_class_.resize(of_class + 1);
-  ClassId& room = room_of_class_[of_class];
-  if (!room.valid()) room = rooms_.of_room(request);
-  queued.room = room;
-  queued.group = number(groups_, std::pair(request.tenant, room));
+  if (of_class >= placement_class_of_.size()) placement_class_of_.resize(of_class + 1);
+  ClassId& placement = placement_class_of_[of_class];
+  if (!placement.valid()) placement = placement_classes_.of_placement(request);
+  queued.placement_class = placement;
+  queued.group = number(groups_, std::pair(request.tenant, placement));
   return queued;
 }
 

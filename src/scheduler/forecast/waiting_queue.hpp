@@ -32,10 +32,10 @@ struct QueuedJob {
   std::uint32_t at = 0;         ///< position among the situation's waiting jobs
   TenantId tenant;
   ClassId class_id;         ///< invalid: none
-  ClassId room;             ///< jobs of a room are placed alike; invalid where there is no class
+  ClassId placement_class;  ///< jobs of one are placed alike; invalid where there is no class_id
   std::uint32_t asker = 0;  ///< the same for jobs of one tenant and rank_of
   std::uint32_t group =
-      0;              ///< the same for jobs of one tenant and room; kNone where there is no room
+      0;              ///< the same for jobs of one tenant and placement class; kNone without one
   bool ages = false;  ///< the second figure of its key is its aged service
   bool serves = false;
   bool planned = false;  ///< an option has a plan, so the worth of a place depends on its links
@@ -86,10 +86,10 @@ class WaitingQueue {
   std::vector<QueuedJob> passed_;    ///< empty: no deadline changes the order
   std::vector<std::uint32_t>
       moved_to_;  ///< by position in waiting_: position in the new list, or kNone
-  std::vector<std::uint32_t> fresh_;    ///< positions of jobs that arrived
-  std::vector<QueuedJob> loose_;        ///< jobs whose place has to be found
-  ClassTable rooms_;                    ///< with ids of its own
-  std::vector<ClassId> room_of_class_;  ///< by ClassId; invalid: not determined yet
+  std::vector<std::uint32_t> fresh_;         ///< positions of jobs that arrived
+  std::vector<QueuedJob> loose_;             ///< jobs whose place has to be found
+  ClassTable placement_classes_;             ///< with ids of its own
+  std::vector<ClassId> placement_class_of_;  ///< by class_id; invalid: not determined yet
   std::map<std::pair<TenantId, std::int32_t>, std::uint32_t> askers_;
   std::map<std::pair<TenantId, ClassId>, std::uint32_t> groups_;
 };

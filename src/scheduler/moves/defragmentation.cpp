@@ -31,7 +31,7 @@ double Defragmentation::sooner(const WaitingJob& job) const {
 
 void Defragmentation::make_room() {
   if (pass_.blocked().empty()) return;
-  // Devices kept in slots are no room for a job, and moves do not free them.
+  // Devices kept by reservations are no room for a job, and moves do not free them.
   const FleetView view =
       pass_.fleet.reserved().any() ? pass_.fleet.reserved().shadow() : pass_.fleet.now();
   std::vector<const WaitingJob*> jobs;
@@ -95,7 +95,7 @@ void Defragmentation::carry_out(RoomPlan& plan, std::span<const std::uint32_t> w
   }
   Reservation slot{job.id, s_.now, std::move(plan.gangs)};
   for (const PlacedGang& gang : slot.gangs) pass_.fleet.keep_from_others(gang);
-  // The job starts here, not in the slot that it was given before.
+  // The job starts here, not with the reservation that it had before.
   std::erase_if(pass_.result.reservations,
                 [&](const Reservation& one) { return one.job == job.id; });
   pass_.result.reservations.push_back(std::move(slot));

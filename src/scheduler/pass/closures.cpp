@@ -12,11 +12,16 @@ bool is_on(std::span<const PlacedGang> gangs, NodeId node) {
   });
 }
 
+/// Whether a closure that is not over yet begins before `end`.
+bool is_met(const Closure& closure, const Situation& situation, Instant end) {
+  return closure.from < end && closure.to > situation.now;
+}
+
 /// Calls visit(NodeDevices) for each node that closes before `end`.
 template <class Visit>
 void for_each_closed(const Situation& situation, Instant end, const Visit& visit) {
   for (const Closure& closure : situation.closures) {
-    if (closure.from >= end || closure.to <= situation.now) continue;
+    if (!is_met(closure, situation, end)) continue;
     for (const NodeDevices& at : closure.nodes) visit(at);
   }
 }
@@ -32,7 +37,7 @@ void hide_closed(FleetOverlay& fleet, const Situation& situation, const RunningJ
 
 void hide_closed(FleetOverlay& fleet, const Situation& situation, Instant end) {
   for (const Closure& closure : situation.closures) {
-    if (closure.from < end && closure.to > situation.now) fleet.hide(closure.nodes);
+    if (is_met(closure, situation, end)) fleet.hide(closure.nodes);
   }
 }
 

@@ -45,7 +45,8 @@ PassResult Pass::run() {
   DueReservations(context_, search_, clocks_).serve();
   start_waiting();
   clocks_.tell(before_starts);
-  if (context_.kind == PassKind::kFull) improve();
+  const bool replanned = context_.policy.preemption == PreemptionRule::kAnew;
+  if (context_.kind == PassKind::kFull && !replanned) improve();
   stagger_starts();
   if (!context_.result.decisions.empty()) context_.hold_until(s.now);
   return std::move(context_.result);

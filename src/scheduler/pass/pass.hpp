@@ -1,14 +1,14 @@
 // scheduler/pass/pass.hpp - one pass of the scheduler over a situation: which steps it takes, in
 // which order.
 //
-// Scheduler::decide makes a pass and uses it once. The steps share a PassContext: what one decides,
-// later ones see.
+// Scheduler::decide makes a pass and uses it once. The steps share a PassContext, so a step sees
+// what earlier ones decided.
 #pragma once
 
+#include "scheduler/clocks/clock_steps.hpp"
 #include "scheduler/pass/pass_context.hpp"
 #include "scheduler/pass/pass_memory.hpp"
 #include "scheduler/pass/start_search.hpp"
-#include "scheduler/power/clock_steps.hpp"
 
 namespace orrery {
 
@@ -23,7 +23,8 @@ class Pass {
   [[nodiscard]] bool may_hold() const;
   /// Starts waiting jobs, in the way of the policy.
   void start_waiting();
-  /// Looks for better places for running jobs.
+  /// Looks for better places and higher clocks for running jobs. Precondition: the context holds
+  /// its invariants.
   void improve();
   /// Delays starts so that the power draw rises in steps.
   void stagger_starts();

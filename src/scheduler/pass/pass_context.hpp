@@ -1,8 +1,9 @@
 // scheduler/pass/pass_context.hpp - what the steps of one pass share: its inputs, what it has
 // changed so far, and its result.
 //
-// Scheduler::decide makes one for each pass. A step changes the situation only through the acts
-// below, so later steps see what earlier ones decided. Invariants:
+// A Pass makes one. Steps enter what they decide into the parts below, where later steps see it.
+// Invariants, which hold except after CommonOrder::replan_all(): it leaves the fleet and the usage
+// as it plans them, so no step that chooses devices may follow it.
 // 1. What a started job holds is in `fleet`, `usage` and `power`, and its decision in `result`.
 // 2. A running job that the pass has stopped, moved or resized is not considered again.
 #pragma once

@@ -14,6 +14,7 @@ void PassFleet::begin(const FleetView& fleet) {
   reserved_->reset(fleet);
   timeline_open_ = false;
   hides_ = false;
+  ++edits_;
 }
 
 FleetOverlay& PassFleet::edit() {

@@ -24,7 +24,8 @@ class PassFleet {
   /// For queries, which may build views.
   [[nodiscard]] Reserved& reserved() { return *reserved_; }
   [[nodiscard]] Reserved& edit_reserved();
-  /// The number of edits so far: while it stays the same, so do now() and the reserved shadow.
+  /// The number of edits so far, each begin() included: while it stays the same, so do now() and
+  /// the reserved shadow.
   [[nodiscard]] std::uint64_t edits() const { return edits_; }
 
   /// A job starts on these devices and runs for `length`.

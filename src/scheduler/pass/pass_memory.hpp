@@ -1,8 +1,8 @@
 // scheduler/pass/pass_memory.hpp - what a scheduler keeps from pass to pass: scratch memory of the
 // steps, and answers of earlier passes that still hold.
 //
-// Each step of a pass gets its own part. Invariant: forgetting it changes how long a pass takes,
-// never the result.
+// Each step of a pass gets its own part. Invariant: while policy and requests stay the same,
+// forgetting changes how long a pass takes, never the result.
 #pragma once
 
 #include "scheduler/moves/stay_memo.hpp"
@@ -17,6 +17,8 @@ class PassMemory {
  public:
   explicit PassMemory(const PlaceTree& tree) : placers(tree) {}
 
+  /// Drops what follows from the policy and from requests. `shares` and `stays` are kept, because
+  /// they compare their inputs, and so is scratch memory.
   void forget() { queue.forget(); }
 
   PassFleet fleet;

@@ -98,7 +98,7 @@ QueueWalk::Queue QueueWalk::run_fair_over(Services services) {
     queue.push_back(i);
   }
   if (wanted.empty()) return Queue::kGoesOn;
-  FairOrder fair(pass_.usage.edit(), capacity_of(s_.fleet.topology()), wanted);
+  FairOrder fair(pass_.usage.live(), capacity_of(s_.fleet.topology()), wanted);
   std::vector<std::uint32_t> next(queues.size());
   while (const std::optional<TenantId> tenant = fair.next()) {
     auto& at = next[tenant->value()];
@@ -139,10 +139,11 @@ QueueWalk::Queue QueueWalk::consider(const QueuedJob& queued) {
   return policy_.blocked == Blocked::kStops ? Queue::kStops : Queue::kGoesOn;
 }
 
-// A room's refusal says nothing about quotas, which are the tenant's, so may_take_any() is checked.
+// The refusal of a placement class says nothing about quotas, which are the tenant's, so
+// may_take_any() is checked.
 const Refusal* QueueWalk::remembered(const QueuedJob& queued) {
   if (const Refusal* known = refusals_.of_class(queued.class_id)) return known;
-  const Refusal* known = refusals_.of_room(queued.room);
+  const Refusal* known = refusals_.of_placement_class(queued.placement_class);
   return known != nullptr && may_take_any(queued) ? known : nullptr;
 }
 
@@ -154,7 +155,7 @@ void QueueWalk::remember(const QueuedJob& queued, const StartRefusal& refused) {
   if (!queued.class_id.valid() || !lasts) return;
   refusals_.remember_class(queued.class_id, refused.refusal);
   if (refused.cause == RefusalCause::kNoRoom && !pass_.fleet.hides()) {
-    refusals_.remember_room(queued.room, refused.refusal);
+    refusals_.remember_placement_class(queued.placement_class, refused.refusal);
   }
 }
 

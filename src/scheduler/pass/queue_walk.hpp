@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
+#include "scheduler/clocks/clock_steps.hpp"
 #include "scheduler/forecast/waiting_queue.hpp"
 #include "scheduler/pass/refusal_memo.hpp"
 #include "scheduler/pass/start_search.hpp"
-#include "scheduler/power/clock_steps.hpp"
 #include "scheduler/preempt/room_making.hpp"
 
 namespace orrery {
@@ -37,11 +37,13 @@ class QueueWalk {
   /// Whether jobs behind a job are considered.
   enum class Queue { kGoesOn, kStops };
 
-  /// In the order of the whole queue.
+  /// Considers the jobs in the order of the whole queue.
   void run_in_order();
-  /// Services first, then all other jobs; inside each the tenants in fair order, and inside a
-  /// tenant the highest rank first, then by Policy::inside.
+  /// Considers services first, then all other jobs. In each part the tenants take turns in fair
+  /// order, and a tenant's jobs follow the order of the queue: by descending rank, then by
+  /// Policy::inside.
   void run_fair();
+  /// Starts a job, makes room for it or lets it wait.
   [[nodiscard]] Queue consider(const QueuedJob& queued);
 
   [[nodiscard]] const WaitingQueue& queue() const { return queue_; }
@@ -49,7 +51,7 @@ class QueueWalk {
 
  private:
   enum class Services : std::uint8_t { kNone, kOnly };
-  /// Whether quotas let the jobs of a group have any of their options.
+  /// Whether quotas let the jobs of a group have each of their options.
   struct Group {
     std::uint64_t under = UsageEdits::kNever;  ///< UsageEdits::changes() for which it holds
     bool may_take_any = false;

@@ -1,9 +1,10 @@
-// scheduler/pass/refusal_memo.hpp - refusals of waiting jobs that still hold, by class and by room.
+// scheduler/pass/refusal_memo.hpp - refusals of waiting jobs that still hold, by equivalence
+// class and by placement class.
 //
-// Belongs to a scheduler's memory. Jobs of a class are refused alike; jobs of a room find the same
-// places, whatever their length and tenant. A refusal holds in the pass that made it, and until
-// something that it may depend on improves. Invariant: forgetting it changes how long a pass takes,
-// never the result. O(1).
+// Belongs to a scheduler's memory. Jobs of an equivalence class are refused alike; jobs of a
+// placement class find the same places, whatever their length and tenant. A refusal holds in the
+// pass that made it, and until something that it may depend on improves. Invariant: forgetting it
+// changes how long a pass takes, never the result. O(1).
 #pragma once
 
 #include <cstdint>
@@ -22,22 +23,25 @@ class RefusalMemo {
   }
   void forget() {
     classes_.clear();
-    rooms_.clear();
+    placement_classes_.clear();
   }
 
-  /// nullptr: no refusal is known that still holds.
+  /// The refusal of an equivalence class; nullptr: none is known that still holds.
   [[nodiscard]] const Refusal* of_class(ClassId id) const {
     const Known* known = find(classes_, id);
     return known != nullptr && known->changes.links == now_.links ? &known->refusal : nullptr;
   }
-  /// Whether there is room does not depend on links. It says nothing about quotas.
-  [[nodiscard]] const Refusal* of_room(ClassId id) const {
-    const Known* known = find(rooms_, id);
+  /// The refusal of a placement class. It holds whatever the links are, and says nothing about
+  /// quotas.
+  [[nodiscard]] const Refusal* of_placement_class(ClassId id) const {
+    const Known* known = find(placement_classes_, id);
     return known != nullptr ? &known->refusal : nullptr;
   }
 
   void remember_class(ClassId id, const Refusal& refusal) { remember(classes_, id, refusal); }
-  void remember_room(ClassId id, const Refusal& refusal) { remember(rooms_, id, refusal); }
+  void remember_placement_class(ClassId id, const Refusal& refusal) {
+    remember(placement_classes_, id, refusal);
+  }
 
  private:
   struct Known {
@@ -59,9 +63,9 @@ class RefusalMemo {
     list[id.value()] = {refusal, now_, pass_};
   }
 
-  std::vector<Known> classes_;  ///< by ClassId
-  std::vector<Known> rooms_;    ///< by QueuedJob::room
-  Changes now_;                 ///< the situation's counters in this pass
+  std::vector<Known> classes_;            ///< by ClassId
+  std::vector<Known> placement_classes_;  ///< by QueuedJob::placement_class
+  Changes now_;                           ///< the situation's counters in this pass
   std::uint32_t pass_ = 0;
 };
 

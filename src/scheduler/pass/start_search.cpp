@@ -95,7 +95,7 @@ std::uint32_t StartSearch::missing_beside_slots(const WaitingJob& job, const Gan
   const Instant end = whole ? s_.now + left - kRounding : Instant::max();
   Reserved& reserved = pass_.fleet.reserved();
   FreeCount kept = reserved.kept(gang.type, end);
-  if (reserved.has(job.id)) {  // its own slot does not count
+  if (reserved.has(job.id)) {  // its own reservation does not count
     for (const Reservation& slot : pass_.result.reservations) {
       if (slot.job != job.id) continue;
       const PlacedGang& own = slot.gangs.front();
@@ -229,9 +229,10 @@ StartOrRefusal StartSearch::by_price(const FleetView& view, const WaitingJob& jo
       StartRefusal{priced.error(), no_room ? RefusalCause::kNoRoom : RefusalCause::kOther});
 }
 
-Price StartSearch::price_of_all(const WaitingJob& job, std::span<const PlacedGang> gangs,
+Price StartSearch::price_of_all(const FleetView& view, const WaitingJob& job,
+                                std::span<const PlacedGang> gangs,
                                 std::span<const GangTerms> terms) const {
-  PriceContext context = context_of(s_.fleet);
+  PriceContext context = context_of(view);
   if (gangs.size() > 1) context.beside.until = least_seconds(context, job);
   Price sum;
   for (std::size_t i = 0; i < gangs.size(); ++i) {

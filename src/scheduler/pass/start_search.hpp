@@ -49,26 +49,27 @@ class StartSearch {
  public:
   StartSearch(PassContext& pass, PassPlacers& placers);
 
-  /// Beside reservations, or on their devices if the job ends before they begin.
+  /// Finds a start beside reservations, or on their devices if the job ends before they begin.
   [[nodiscard]] StartOrRefusal find(const WaitingJob& job, PowerCounts power = PowerCounts::kYes);
   /// What limits a start.
   struct Limits {
     PowerCounts power = PowerCounts::kYes;
     FreedBy freed_by = FreedBy::kOthers;
   };
-  /// In a view of the fleet, as the policy chooses.
+  /// Finds a start in a view of the fleet, by the option that the policy chooses.
   [[nodiscard]] StartOrRefusal in(const FleetView& view, const WaitingJob& job,
                                   const Limits& limits);
   [[nodiscard]] StartOrRefusal in(const FleetView& view, const WaitingJob& job) {
     return in(view, job, {});
   }
-  /// By the first option that fits, whatever the policy.
+  /// Finds a start in a view by the first option that fits, whatever the policy chooses.
   [[nodiscard]] StartOrRefusal by_fit(const FleetView& view, const WaitingJob& job,
                                       const Limits& limits);
-  /// A job of one gang by one option, on nodes that do not close before it would be done.
+  /// Finds a start in a view for a job of one gang by one option, on nodes that do not close before
+  /// it would be done.
   [[nodiscard]] StartOrRefusal by_option(const FleetView& view, const WaitingJob& job,
                                          std::uint32_t option);
-  /// On devices that are chosen already.
+  /// Returns the start on devices that are already chosen, with the terms of each gang.
   [[nodiscard]] StartOrRefusal with_terms(const FleetView& view, const WaitingJob& job,
                                           std::vector<PlacedGang> gangs,
                                           PowerCounts power = PowerCounts::kYes) const;
@@ -86,8 +87,10 @@ class StartSearch {
 
   [[nodiscard]] PriceContext context_of(const FleetView& view,
                                         PowerCounts power = PowerCounts::kYes) const;
-  /// The price of a job with these gangs, each beside those before it, in the situation's fleet.
-  [[nodiscard]] Price price_of_all(const WaitingJob& job, std::span<const PlacedGang> gangs,
+  /// The price of a job with these gangs, each beside those before it. Precondition: their devices
+  /// are free in the view.
+  [[nodiscard]] Price price_of_all(const FleetView& view, const WaitingJob& job,
+                                   std::span<const PlacedGang> gangs,
                                    std::span<const GangTerms> terms) const;
   /// The end of a job that starts now with its slowest option.
   [[nodiscard]] Instant latest_end(const WaitingJob& job) const;

@@ -111,7 +111,7 @@ void TurnWalk::fill(std::span<const RoundJob> jobs) {
 }
 
 // Refusals by turn are in pass_.result.waiting: the first one of each job is reported, in the order
-// of the situation. For a job with a slot the last entry is reported.
+// of the situation. The last entry is reported for a job with a reservation.
 void TurnWalk::wait_for_turns(const Refusals& refusals) {
   Refusals why = refusals;
   std::vector<StillWaits> with_slot;

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "scheduler/clocks/clock_steps.hpp"
 #include "scheduler/pass/start_search.hpp"
-#include "scheduler/power/clock_steps.hpp"
 #include "scheduler/rounds/round_turns.hpp"
 
 namespace orrery {

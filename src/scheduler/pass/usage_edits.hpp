@@ -24,9 +24,12 @@ class UsageEdits {
   UsageEdits(const Situation& situation, const Policy& policy)
       : usage_(situation.usage), policy_(policy) {}
 
-  /// Precondition: the situation has usage.
+  /// The usage as the pass leaves it; the reference is valid until the next change. Precondition:
+  /// the situation has usage.
   [[nodiscard]] const TenantUsage& now() const { return copy_ ? *copy_ : *usage_; }
-  [[nodiscard]] TenantUsage& edit();
+  /// Returns now() as a reference that stays valid and shows all later changes. Precondition: the
+  /// situation has usage.
+  [[nodiscard]] const TenantUsage& live() { return edit(); }
 
   /// Does nothing in a situation without usage.
   void apply(const UsageChange& change);
@@ -43,6 +46,8 @@ class UsageEdits {
   [[nodiscard]] bool may_take_any(const JobRequest& request) const;
 
  private:
+  [[nodiscard]] TenantUsage& edit();
+
   const TenantUsage* usage_;  ///< of the situation
   const Policy& policy_;
   std::optional<TenantUsage> copy_;  ///< once the pass edits it

@@ -7,9 +7,9 @@
 
 #include <functional>
 
-#include "scheduler/pass/trial.hpp"
 #include "scheduler/place/place_try.hpp"
 #include "scheduler/place/placer.hpp"
+#include "scheduler/place/trial.hpp"
 #include "scheduler/request/request.hpp"
 
 namespace orrery {

@@ -51,7 +51,7 @@ class Key {
     for (const std::uint32_t side : gang.slice) add(side);
     add(gang.sites);
   }
-  void add_room(const RoleRequest& role) {
+  void add_placement(const RoleRequest& role) {
     add(role.gangs);
     add(role.options.size());
     for (const GangOption& option : role.options) {
@@ -66,7 +66,7 @@ class Key {
     }
   }
   void add(const RoleRequest& role) {
-    add_room(role);
+    add_placement(role);
     for (const GangOption& option : role.options) add(option.speed);
     add(role.steps);
   }
@@ -117,11 +117,11 @@ void ClassTable::take_up(const JobRequest& request) {
   size_ = std::max(size_, std::size_t{request.class_id.value()} + 1);
 }
 
-ClassId ClassTable::of_room(const JobRequest& request) {
+ClassId ClassTable::of_placement(const JobRequest& request) {
   Key key;
   key.add(request.preemptible);
   key.add(request.roles.size());
-  for (const RoleRequest& role : request.roles) key.add_room(role);
+  for (const RoleRequest& role : request.roles) key.add_placement(role);
   return id_of(key.take());
 }
 

@@ -19,9 +19,9 @@ class ClassTable {
   /// classes).
   ClassId of(const JobRequest& request);
 
-  /// Returns the id of a class of requests that are placed alike, whatever their run times and
-  /// costs. One table holds ids of one sort.
-  ClassId of_room(const JobRequest& request);
+  /// Returns the id of the request's placement class: requests of one are placed alike, whatever
+  /// their run times and costs. One table holds ids of one sort.
+  ClassId of_placement(const JobRequest& request);
 
   /// Adds a request whose class was given out by another table.
   void take_up(const JobRequest& request);

@@ -21,18 +21,18 @@ TEST(ClassTable, JobsThatAskForTheSameAreOfAClass) {
   EXPECT_EQ(classes.size(), 1u);
 }
 
-TEST(ClassTable, JobsThatArePlacedAlikeAreOfARoomHoweverLongTheyRun) {
+TEST(ClassTable, JobsThatArePlacedAlikeAreOfAPlacementClassHoweverLongTheyRun) {
   ResolveLab lab;
-  ClassTable rooms;
-  const auto room_of = [&](const std::string& keys, const std::string& role) {
-    return rooms.of_room(lab.request(batch(keys + "roles: [{" + role + "}]\n")));
+  ClassTable placements;
+  const auto placement_of = [&](const std::string& keys, const std::string& role) {
+    return placements.of_placement(lab.request(batch(keys + "roles: [{" + role + "}]\n")));
   };
-  const ClassId id = room_of("estimate: 1 h\n", "accelerators: 8");
-  EXPECT_EQ(room_of("estimate: 2 h\nbudget: $5\n", "accelerators: 8"), id);
-  EXPECT_NE(room_of("preemptible: false\n", "accelerators: 8"),
-            room_of("preemptible: true\n", "accelerators: 8"));
-  EXPECT_NE(room_of("estimate: 1 h\n", "accelerators: 16"), id);
-  EXPECT_NE(room_of("estimate: 1 h\n", "accelerators: 8, topology: {required: rack}"), id);
+  const ClassId id = placement_of("estimate: 1 h\n", "accelerators: 8");
+  EXPECT_EQ(placement_of("estimate: 2 h\nbudget: $5\n", "accelerators: 8"), id);
+  EXPECT_NE(placement_of("preemptible: false\n", "accelerators: 8"),
+            placement_of("preemptible: true\n", "accelerators: 8"));
+  EXPECT_NE(placement_of("estimate: 1 h\n", "accelerators: 16"), id);
+  EXPECT_NE(placement_of("estimate: 1 h\n", "accelerators: 8, topology: {required: rack}"), id);
 }
 
 TEST(ClassTable, WhatPlacementOrPriceRestsOnTellsClassesApart) {

@@ -177,7 +177,7 @@ std::optional<std::uint32_t> DeviceTaking::unjustified(const WaitingJob& job,
   return plan.yields.back().victim;
 }
 
-// Jobs within their tenant's guarantee may use devices kept in slots.
+// Jobs within their tenant's guarantee may use devices that are kept for others.
 bool DeviceTaking::may_use_kept(const WaitingJob& job, const PlannedStart& found) {
   if (!pass_.fleet.reserved().any() || policy_.quotas != Quotas::kHeld) return true;
   return std::all_of(found.gangs.begin(), found.gangs.end(), [&](const PlacedGang& gang) {

@@ -38,8 +38,8 @@ class DeviceTaking {
   DeviceTaking(PassContext& pass, StartSearch& search, LeavingJobs& leaving,
                PreemptionScratch& scratch);
 
-  /// Starts the job where it fits as it is, else takes devices; returns whether it has room now. A
-  /// vain search is counted.
+  /// Starts the job where it fits as it is, else takes devices; returns whether it has room now.
+  /// Counts a vain search.
   bool preempt(const WaitingJob& job, const From& from);
   /// Precondition: the job does not fit as it is.
   bool take(const WaitingJob& job, const From& from);
@@ -83,7 +83,7 @@ class DeviceTaking {
   LeavingJobs& leaving_;
   PreemptionScratch& scratch_;
   std::vector<std::uint32_t> who_;  ///< running job, by victim of the plan being made
-  std::uint32_t vain_ = 0;          ///< vain searches for victims by right or rank
+  std::uint32_t vain_ = 0;          ///< vain searches of preempt(), and those of count_vain()
 };
 
 }  // namespace orrery

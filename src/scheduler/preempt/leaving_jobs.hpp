@@ -54,10 +54,11 @@ class LeavingJobs {
   [[nodiscard]] bool too_few_with(const WaitingJob& job, double service);
   /// Whether a job finds no room even when all of the leavers have left.
   [[nodiscard]] bool no_room_without(LeaverList& leavers, const WaitingJob& job);
-  /// Whether a job would find room if all of the leavers had left, quotas of its tenant aside. The
-  /// list must outlive this object.
+  /// Whether a job would find room if all of the leavers had left, whatever the quotas of its
+  /// tenant. The fleet without the leavers is kept for the next call. Precondition: a list at this
+  /// address names the same jobs in each call with the same LeaverList::under.
   [[nodiscard]] bool fits_without(const LeaverList& leavers, const WaitingJob& job);
-  /// As above, for a list that is used once.
+  /// Answers the same for a list that is used once; its fleet is not kept.
   [[nodiscard]] bool fits_without(std::span<const std::uint32_t> who, const WaitingJob& job);
 
  private:

@@ -100,7 +100,7 @@ void RoundPlan::open() {
   for (std::uint32_t i = 0; i < s_.running.size(); ++i) {
     if (s_.running[i].stopping || pass_.is_decided(i)) leave_devices(s_.running[i]);
   }
-  // Jobs that move and have not left their devices yet keep their slots.
+  // Jobs that move and have not left their devices yet keep their reservations.
   for (const Reservation& slot : pass_.result.reservations) {
     if (fits(after_.view(), slot.gangs)) {
       take(after_, std::span<const PlacedGang>(slot.gangs));
@@ -282,7 +282,7 @@ bool RoundPlan::starts_in_full(const WaitingJob& job, PlannedStart& start) const
   return true;
 }
 
-// Jobs whose devices are free start; the others, and those that move, get a slot on them.
+// Jobs whose devices are free start; the others, and those that move, get a reservation of them.
 void RoundPlan::begin_turns() {
   for (Place& place : places_) {
     if (!place.moves && starts_in_full(*place.job, place.start)) {

@@ -7,11 +7,11 @@
 #include <tuple>
 
 #include "base/numbers/math.hpp"
-#include "scheduler/forecast/finish_time.hpp"
 #include "scheduler/price/run_time.hpp"
 #include "scheduler/rounds/deadline_shares.hpp"
 #include "scheduler/rounds/goodput_assignment.hpp"
 #include "scheduler/rounds/turn_ends.hpp"
+#include "scheduler/tenants/finish_time.hpp"
 #include "scheduler/tenants/queue_order.hpp"
 
 namespace orrery {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "scheduler/forecast/finish_time.hpp"
 #include "scheduler/price/run_time.hpp"
+#include "scheduler/tenants/finish_time.hpp"
 #include "scheduler/tenants/slack.hpp"
 
 namespace orrery {

@@ -1,4 +1,4 @@
-// scheduler/forecast/finish_time.hpp - how much later a job is done than it would be on its part of
+// scheduler/tenants/finish_time.hpp - how much later a job is done than it would be on its part of
 // the fleet: the fairness of Themis.
 //
 // K. Mahajan et al., "Themis: Fair and Efficient GPU Cluster Scheduling", NSDI 2020. rho is the

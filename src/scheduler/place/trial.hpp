@@ -1,4 +1,4 @@
-// scheduler/pass/trial.hpp - a fleet in which the gangs of a job are placed one after the other.
+// scheduler/place/trial.hpp - a fleet in which the gangs of a job are placed one after the other.
 //
 // Keeps one overlay for all trials; a job of one gang never touches it.
 #pragma once

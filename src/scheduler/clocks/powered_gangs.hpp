@@ -1,4 +1,4 @@
-// scheduler/power/powered_gangs.hpp - the gangs of a pass whose clocks can be set, each at a step
+// scheduler/clocks/powered_gangs.hpp - the gangs of a pass whose clocks can be set, each at a step
 // of its ladder: those that run and those that the pass starts.
 //
 // Made by a pass once it has to consider clocks, and used by that pass alone. Invariant: at its

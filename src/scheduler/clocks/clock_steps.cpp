@@ -1,4 +1,4 @@
-#include "scheduler/power/clock_steps.hpp"
+#include "scheduler/clocks/clock_steps.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -142,7 +142,7 @@ void ClockSteps::tell(std::size_t at) {
     const StartedJob& start = pass_.starts()[at_start];
     StartJob& decision = pass_.decision_of(start);
     if (!decision.price) continue;
-    decision.price = search_.price_of_all(*start.job, decision.gangs, decision.terms);
+    decision.price = search_.price_of_all(s_.fleet, *start.job, decision.gangs, decision.terms);
   }
   slowed_.clear();
 }
@@ -250,7 +250,7 @@ void ClockSteps::share_power(const WaitingJob& job, StartOrRefusal& found,
     if (entry < others) set_step(list[entry], *change.step);
   }
   if (policy_.choice == OptionChoice::kCheapest) {
-    full->price = search_.price_of_all(job, full->gangs, full->terms);
+    full->price = search_.price_of_all(s_.fleet, job, full->gangs, full->terms);
   }
   found = std::move(full);
 }

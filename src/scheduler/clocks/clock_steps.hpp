@@ -1,4 +1,4 @@
-// scheduler/power/clock_steps.hpp - the clocks that a pass sets: lower ones where power is short,
+// scheduler/clocks/clock_steps.hpp - the clocks that a pass sets: lower ones where power is short,
 // higher ones where it is left.
 //
 // Belongs to one pass. The gangs whose clocks can be set are listed once clocks have to be
@@ -11,8 +11,8 @@
 #include <set>
 #include <vector>
 
+#include "scheduler/clocks/powered_gangs.hpp"
 #include "scheduler/pass/start_search.hpp"
-#include "scheduler/power/powered_gangs.hpp"
 
 namespace orrery {
 

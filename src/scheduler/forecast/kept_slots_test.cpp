@@ -1,4 +1,4 @@
-// Tests of which large jobs the default policy keeps slots for, and that none waits for ever
+// Tests of which large jobs the default policy keeps reservations for, and that none waits for ever
 // without one.
 #include <gtest/gtest.h>
 

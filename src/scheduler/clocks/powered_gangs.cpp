@@ -1,4 +1,4 @@
-#include "scheduler/power/powered_gangs.hpp"
+#include "scheduler/clocks/powered_gangs.hpp"
 
 #include <cmath>
 

@@ -1,4 +1,4 @@
-#include "scheduler/forecast/finish_time.hpp"
+#include "scheduler/tenants/finish_time.hpp"
 
 #include <algorithm>
 
