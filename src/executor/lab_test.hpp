@@ -1,6 +1,11 @@
 // executor/lab_test.hpp - the cluster of controller tests: two nodes of eight H100, the built-in
-// facts, a log without output.
+// facts, and logs for tests.
 #pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/log.hpp"
 #include "control/control_facts.hpp"
@@ -40,6 +45,28 @@ inline const Facts& lab_facts() {
 class SilentLog final : public LogSink {
  public:
   void write_line(std::string_view) override {}
+};
+
+/// Keeps the lines of a log.
+class CollectedLog final : public LogSink {
+ public:
+  void write_line(std::string_view line) override { lines.emplace_back(line); }
+  /// Returns how often `part` is in the lines.
+  [[nodiscard]] std::size_t count(std::string_view part) const {
+    std::size_t found = 0;
+    for (const std::string& line : lines) {
+      for (std::size_t at = 0; (at = line.find(part, at)) != line.npos; ++at) ++found;
+    }
+    return found;
+  }
+  /// Returns all lines, for the message of a failure.
+  [[nodiscard]] std::string text() const {
+    std::string text;
+    for (const std::string& line : lines) text += line;
+    return text;
+  }
+
+  std::vector<std::string> lines;
 };
 
 }  // namespace orrery

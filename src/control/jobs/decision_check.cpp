@@ -43,8 +43,8 @@ std::map<FleetTypeId, std::int64_t> devices_more(const JobRequest& request,
                                                  std::span<const PlacedGang> gangs,
                                                  std::span<const PlacedGang> instead_of) {
   std::map<FleetTypeId, std::int64_t> more;
-  const auto count = [&](std::span<const PlacedGang> of, std::int64_t sign) {
-    for (const PlacedGang& gang : of) {
+  const auto count = [&](std::span<const PlacedGang> placed, std::int64_t sign) {
+    for (const PlacedGang& gang : placed) {
       const GangRequest& asked = request.roles[gang.role].options[gang.option].gang;
       more[asked.type] += sign * asked.devices;
     }
@@ -68,9 +68,19 @@ bool DecisionCheck::beyond_quota(const JobRequest& request, std::span<const Plac
   });
 }
 
+std::string DecisionCheck::why_kept(JobId id, JobId in_favour_of,
+                                    std::span<const PlacedGang> left) const {
+  if (!in_favour_of.valid()) return {};
+  if (!state_.has(in_favour_of) || ended(state_.job(in_favour_of).phase)) {
+    return "the job that was to have its devices has ended";
+  }
+  if (!loses_guaranteed(id, in_favour_of, left)) return {};
+  return "its tenant is guaranteed by now what it would lose";
+}
+
 bool DecisionCheck::loses_guaranteed(JobId id, JobId in_favour_of,
                                      std::span<const PlacedGang> left) const {
-  if (state_.policy().quotas != Quotas::kHeld || !state_.has(in_favour_of)) return false;
+  if (state_.policy().quotas != Quotas::kHeld) return false;
   const TenantId tenant = state_.job(id).tenant;
   const TenantId other = state_.job(in_favour_of).tenant;
   if (tenant == other) return false;
@@ -149,9 +159,8 @@ std::string DecisionCheck::why_stale(const ResizeJob& resize, const FleetView& v
   }
   const RunningJob& run = state_.running(resize.job);
   if (beyond_quota(*run.request, resize.gangs, run.gangs)) return "beyond the quota by now";
-  if (resize.in_favour_of && loses_guaranteed(resize.job, *resize.in_favour_of, resize.gangs)) {
-    return kGuaranteed;
-  }
+  const JobId in_favour_of = resize.in_favour_of.value_or(JobId());
+  if (std::string why = why_kept(resize.job, in_favour_of, resize.gangs); !why.empty()) return why;
   const Situation s = state_.situation(now_);
   if (s.power == nullptr) return {};
   PowerBudget budget = *s.power;

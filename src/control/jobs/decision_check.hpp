@@ -11,9 +11,6 @@
 
 namespace orrery {
 
-/// Why a job keeps devices that another one was to have.
-inline constexpr const char* kGuaranteed = "its tenant is guaranteed by now what it would lose";
-
 class DecisionCheck {
  public:
   DecisionCheck(const State& state, Instant now) : state_(state), now_(now) {}
@@ -24,12 +21,17 @@ class DecisionCheck {
   [[nodiscard]] std::string why_stale(const ResizeJob& resize, const FleetView& view) const;
   /// Whether the gang still runs as it did at `looked_at`, when the pass looked, and its draw fits.
   [[nodiscard]] bool may_set(const SetClock& clock, Instant looked_at) const;
-  /// Whether a job that continues with `left`, or stops, would give devices that are guaranteed to
-  /// its own tenants to a job of another tenant. For guarantees, a stopping job counts as gone.
-  [[nodiscard]] bool loses_guaranteed(JobId id, JobId in_favour_of,
-                                      std::span<const PlacedGang> left) const;
+  /// Returns why a job keeps the devices that it would give to another one by continuing with
+  /// `left`, or by stopping; "": it gives them. `in_favour_of` none: it gives them because of a
+  /// power limit.
+  [[nodiscard]] std::string why_kept(JobId id, JobId in_favour_of,
+                                     std::span<const PlacedGang> left) const;
 
  private:
+  /// Whether these devices are guaranteed to tenants of the job itself, and go to a job of another
+  /// tenant. A stopping job counts as gone.
+  [[nodiscard]] bool loses_guaranteed(JobId id, JobId in_favour_of,
+                                      std::span<const PlacedGang> left) const;
   [[nodiscard]] bool beyond_quota(const JobRequest& request, std::span<const PlacedGang> gangs,
                                   std::span<const PlacedGang> instead_of) const;
 

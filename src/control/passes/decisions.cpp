@@ -84,10 +84,9 @@ void Decisions::carry_out(const PreemptJob& preempt) {
   if (!state_.has(preempt.job)) return;
   const JobPhase phase = state_.job(preempt.job).phase;
   if (!holds_devices(phase) || phase == JobPhase::kStopping) return;
-  if (DecisionCheck(state_, recorder_.now())
-          .loses_guaranteed(preempt.job, preempt.in_favour_of, {})) {
-    return recorder_.emit(DecisionDropped{preempt.job, kGuaranteed});
-  }
+  std::string why =
+      DecisionCheck(state_, recorder_.now()).why_kept(preempt.job, preempt.in_favour_of, {});
+  if (!why.empty()) return recorder_.emit(DecisionDropped{preempt.job, std::move(why)});
   const bool for_power = !preempt.in_favour_of.valid();
   parts_.jobs.stop(preempt.job, for_power ? StopReason::kPower : StopReason::kPreempted, {},
                    preempt.in_favour_of);
@@ -102,8 +101,8 @@ void Decisions::carry_out(const ResizeJob& resize) {
   recorder_.emit(DecisionDropped{resize.job, why});
   const bool runs = holds_devices(job.phase) && job.phase != JobPhase::kStopping;
   if (!resize.in_favour_of || !runs) return;
-  if (DecisionCheck(state_, recorder_.now()).loses_guaranteed(resize.job, *resize.in_favour_of, {}))
-    return;
+  const DecisionCheck check(state_, recorder_.now());
+  if (!check.why_kept(resize.job, *resize.in_favour_of, {}).empty()) return;
   parts_.jobs.stop(resize.job, StopReason::kPreempted, {}, *resize.in_favour_of);
 }
 

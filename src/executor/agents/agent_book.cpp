@@ -7,8 +7,6 @@
 namespace orrery {
 namespace {
 
-/// How many jobs' notes are kept; of ended jobs the oldest are dropped.
-constexpr std::size_t kNotesMax = 10'000;
 /// An agent that was silent for this long may be dead: it sends a heartbeat a second.
 constexpr Duration kSilence = Duration::seconds(3);
 /// For this long an agent may retry although another one has its node: that one may be dead.
@@ -154,34 +152,28 @@ std::optional<NodeId> AgentBook::close(const AgentSession& session) {
 
 void AgentBook::note(NodeId node, const AttemptNotes& notes) {
   if (!notes.paces.empty()) note_paces(node, notes);
-  const auto [at, is_new] = notes_.try_emplace(notes.attempt.job, notes);
-  AttemptNotes& known = at->second;
-  const bool older = notes.attempt < known.attempt;
+  AttemptNotes& known = notes_.reported(notes.attempt.job);
+  const bool older = notes.attempt.attempt < known.attempt.attempt;
   const bool behind = notes.attempt == known.attempt && notes.progress.step < known.progress.step;
-  if (!is_new && !older && !behind) known = notes;
-  if (notes_.size() > kNotesMax) notes_.erase(notes_.begin());
+  if (!older && !behind) known = notes;
 }
 
 void AgentBook::note_paces(NodeId node, const AttemptNotes& notes) {
-  JobPaces& known = paces_[notes.attempt.job];
+  JobPaces& known = paces_.reported(notes.attempt.job);
   if (notes.attempt.attempt < known.attempt) return;
   if (notes.attempt.attempt > known.attempt) known = {notes.attempt.attempt, {}};
   known.nodes[node] = notes.paces;
-  if (paces_.size() > kNotesMax) paces_.erase(paces_.begin());
 }
 
 std::vector<NodePaces> AgentBook::paces_of(const AttemptId& id) const {
   std::vector<NodePaces> paces;
-  const auto found = paces_.find(id.job);
-  if (found == paces_.end() || found->second.attempt != id.attempt) return paces;
-  paces.reserve(found->second.nodes.size());
-  for (const auto& [node, ranks] : found->second.nodes) paces.push_back({node, ranks});
+  const JobPaces* known = paces_.find(id.job);
+  if (known == nullptr || known->attempt != id.attempt) return paces;
+  paces.reserve(known->nodes.size());
+  for (const auto& [node, ranks] : known->nodes) paces.push_back({node, ranks});
   return paces;
 }
 
-const AttemptNotes* AgentBook::notes_of(JobId job) const {
-  const auto found = notes_.find(job);
-  return found == notes_.end() ? nullptr : &found->second;
-}
+const AttemptNotes* AgentBook::notes_of(JobId job) const { return notes_.find(job); }
 
 }  // namespace orrery

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/state/state.hpp"
+#include "executor/agents/recent_jobs.hpp"
 #include "executor/stragglers.hpp"
 #include "fleet/fleet_map.hpp"
 #include "node/agent_wire.hpp"
@@ -85,7 +86,8 @@ class AgentBook {
 
   void note(NodeId node, const AttemptNotes& notes);
   void note(NodeId node, HeardReading heard) { agents_[node.value()].heard = std::move(heard); }
-  /// Returns the last notes of a job's ranks; nullptr: there are none.
+  /// Returns the last notes of a job's ranks; nullptr: there are none. Kept for the 10,000 jobs
+  /// that were last reported on, as their paces are.
   [[nodiscard]] const AttemptNotes* notes_of(JobId job) const;
   /// Returns how fast the ranks of an attempt compute, by node; empty for any but the newest
   /// attempt.
@@ -102,12 +104,13 @@ class AgentBook {
   std::vector<AgentRecord> agents_;  ///< by node
   void note_paces(NodeId node, const AttemptNotes& notes);
 
-  std::map<JobId, AttemptNotes> notes_;
+  static constexpr std::size_t kJobsMax = 10'000;
+  RecentJobs<AttemptNotes> notes_{kJobsMax};
   struct JobPaces {
     std::uint32_t attempt = 0;
     std::map<NodeId, std::vector<RankPace>> nodes;
   };
-  std::map<JobId, JobPaces> paces_;
+  RecentJobs<JobPaces> paces_{kJobsMax};
 };
 
 }  // namespace orrery

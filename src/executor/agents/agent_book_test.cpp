@@ -84,5 +84,21 @@ TEST_F(AgentBookTest, AnotherKeyTakesTheNodeAndTheOldAgentIsTold) {
   EXPECT_TRUE(first_.replaced);
 }
 
+TEST_F(AgentBookTest, NotesOfALongJobOutlastThoseOfManyLaterOnes) {
+  constexpr std::uint32_t kMany = 10'001;
+  const auto note = [&](std::uint32_t job, std::uint64_t step) {
+    book_.note(node_, AttemptNotes{{JobId(job), 1}, {.step = step}, {}, {{0, 1.0}}});
+  };
+  for (std::uint32_t job = 1; job <= kMany; ++job) {
+    note(0, job);
+    note(job, 1);
+  }
+  ASSERT_NE(book_.notes_of(JobId(0)), nullptr);
+  EXPECT_EQ(book_.notes_of(JobId(0))->progress.step, kMany);
+  EXPECT_EQ(book_.paces_of({JobId(0), 1}).size(), 1U);
+  EXPECT_EQ(book_.notes_of(JobId(1)), nullptr);
+  EXPECT_TRUE(book_.paces_of({JobId(1), 1}).empty());
+}
+
 }  // namespace
 }  // namespace orrery

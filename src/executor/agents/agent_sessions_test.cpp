@@ -8,6 +8,7 @@
 
 #include "base/system/real_env.hpp"
 #include "control/scripted_cluster_test.hpp"
+#include "executor/lab_test.hpp"
 
 namespace orrery {
 namespace {
@@ -19,12 +20,6 @@ class SentMessages final : public AgentSession {
 
   std::vector<ControllerMessage> messages;
   std::string closed;
-};
-
-class SessionLines final : public LogSink {
- public:
-  void write_line(std::string_view line) override { lines.emplace_back(line); }
-  std::vector<std::string> lines;
 };
 
 class AgentSessionsTest : public ::testing::Test {
@@ -41,22 +36,25 @@ class AgentSessionsTest : public ::testing::Test {
                                              .counts = counts_,
                                              .keys = AgentKeys::open(env, directory_).value(),
                                              .step_key = {}});
-    AgentOpening opening;
-    opening.node = cluster_.topology().node_name(node_);
-    opening.address = "10.0.0.1";
-    opening.boot = 7;
-    opening.incarnation = 1;
-    opening.inventory = {.accelerator = "h100", .accelerators = 8};
-    sessions_->open(opening, session_);
+    open(node_, session_);
   }
   void TearDown() override {
     sessions_.reset();
     std::filesystem::remove_all(directory_);
   }
+  void open(NodeId node, SentMessages& session) {
+    AgentOpening opening;
+    opening.node = cluster_.topology().node_name(node);
+    opening.address = "10.0.0.1";
+    opening.boot = 7;
+    opening.incarnation = 1;
+    opening.inventory = {.accelerator = "h100", .accelerators = 8};
+    sessions_->open(opening, session);
+  }
 
   ScriptedCluster cluster_;
   LiveCounts counts_;
-  SessionLines lines_;
+  CollectedLog lines_;
   std::unique_ptr<RealEnv> real_ = RealEnv::create().value();
   std::string directory_;
   std::optional<AgentSessions> sessions_;
@@ -107,13 +105,40 @@ TEST_F(AgentSessionsTest, AnOrderLeavesWithTheNumberOfItsNodeUnlessTheAgentIsGon
   EXPECT_EQ(session_.messages.size(), 2U);
 }
 
-TEST_F(AgentSessionsTest, ALaunchOfAnEpochThatIsOverIsNotSent) {
-  const JobId job = cluster_.run(cluster_.job(8));
+TEST_F(AgentSessionsTest, ALaunchIsSentInItsEpochOnly) {
+  const std::string spec =
+      "apiVersion: orrery/v1\nkind: Batch\nname: x\nroles: [{accelerators: 8}]\n"
+      "launch: {command: [run]}\n";
+  const JobId job = cluster_.send(SubmitJob{cluster_.elastic_job(8, 16), spec}).answer.job;
+  cluster_.tick();
+  cluster_.up(job);
+  const NodeId lost = cluster_.nodes(job).back();
+  for (std::uint32_t n = 0; n < cluster_.topology().node_count(); ++n) {
+    if (NodeId(n) != lost && NodeId(n) != cluster_.nodes(job).front()) {
+      cluster_.send(DrainNode{NodeId(n)});
+    }
+  }
+  cluster_.send(NodeFault{lost, FaultLayer::kHost, "ecc", true, true});
+  ASSERT_EQ(cluster_.job(job).epoch, 1U);
+  const NodeId node = cluster_.nodes(job).front();
+  SentMessages there;
+  open(node, there);
+
   Order order;
-  order.to = {node_, 7, 1};
-  order.what = LaunchRanks{.token = {{job, 1}, cluster_.state().job(job).epoch + 1}};
+  order.to = {node, 7, 1};
+  for (const FenceToken& other :
+       {FenceToken{{job, 1}, 0}, FenceToken{{job, 1}, 2}, FenceToken{{job, 2}, 1}}) {
+    order.what = LaunchRanks{.token = other};
+    sessions_->send(order);
+  }
+  EXPECT_EQ(there.messages.size(), 1U) << "the welcome alone";
+  order.what = LaunchRanks{.token = {{job, 1}, 1}};
   sessions_->send(order);
-  EXPECT_EQ(session_.messages.size(), 1U) << "the welcome alone";
+  ASSERT_EQ(there.messages.size(), 2U);
+  const NodeProgram& program = std::get<NodeOrder>(there.messages.back()).program;
+  EXPECT_EQ(program.command, std::vector<std::string>{"run"});
+  ASSERT_EQ(program.gangs.size(), 1U);
+  EXPECT_EQ(program.gangs.front().nodes.size(), 1U);
 }
 
 }  // namespace

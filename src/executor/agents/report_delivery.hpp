@@ -31,11 +31,12 @@ class ReportDelivery {
   void deliver(const Report& report);
 
  private:
-  void end_unknown(const UnknownRanks& unknown);
+  void log_unknown(const UnknownRanks& unknown);
+  void skip_number(JobId lost);
 
   Log log_;
   Options options_;
-  std::vector<UnknownRanks> ended_;  ///< unknown ranks that were logged
+  std::vector<UnknownRanks> ended_;  ///< unknown ranks that were logged, the first 1,000
 };
 
 }  // namespace orrery

@@ -56,7 +56,7 @@ class RequestRenewalTest : public ::testing::Test {
 
 TEST_F(RequestRenewalTest, JobsOfAnArrayMayBeAddedInAnyOrder) {
   submit(8);
-  for (const std::size_t i : {5, 7, 2, 3, 0}) {
+  for (const std::size_t i : {5U, 7U, 2U, 3U, 0U}) {
     change(jobs_[i]);
     renewal_.add(jobs_[i]);
   }

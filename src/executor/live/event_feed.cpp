@@ -15,11 +15,16 @@ void EventFeed::durable(std::uint64_t input) {
   while (!undurable_.empty() && undurable_.front().input <= input) {
     const TimedEvent event = std::move(undurable_.front().event);
     undurable_.pop_front();
-    // A watch may remove itself, or add another.
-    std::vector<Watch> watches;
-    watches.reserve(watches_.size());
-    for (const auto& [number, watch] : watches_) watches.push_back(watch);
-    for (const Watch& watch : watches) watch(event);
+    std::vector<WatchNumber> numbers;
+    numbers.reserve(watches_.size());
+    for (const auto& [number, watch] : watches_) numbers.push_back(number);
+    // A watch may remove itself or others, or add another.
+    for (const WatchNumber number : numbers) {
+      const auto found = watches_.find(number);
+      if (found == watches_.end()) continue;
+      const Watch watch = found->second;
+      watch(event);
+    }
   }
 }
 

@@ -64,5 +64,14 @@ TEST_F(EventFeedTest, AWatchMayRemoveItselfAndAddAnother) {
   EXPECT_EQ(heard_, std::vector<std::uint32_t>{1});
 }
 
+TEST_F(EventFeedTest, AWatchThatAnotherOneRemovesHearsNothingMore) {
+  EventFeed::WatchNumber second = 0;
+  feed_.watch([&](const TimedEvent&) { feed_.unwatch(second); });
+  second = watch();
+  decide(1, 0);
+  feed_.durable(1);
+  EXPECT_TRUE(heard_.empty());
+}
+
 }  // namespace
 }  // namespace orrery

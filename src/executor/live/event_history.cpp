@@ -42,8 +42,8 @@ Result<EventsFound> read_events(StoreReader& store, const EventsAsked& asked) {
         next = EventPlace{at.segment, at.batch, number};
         return;
       }
-      if (found.size() == asked.count) found.pop_front();
       found.push_back(event);
+      if (found.size() > asked.count) found.pop_front();
     });
     if (!more) return forward_error(more);
     if (reader->counts().segments > segments) {

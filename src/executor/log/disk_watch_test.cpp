@@ -6,15 +6,10 @@
 #include <filesystem>
 
 #include "base/system/real_env.hpp"
+#include "executor/lab_test.hpp"
 
 namespace orrery {
 namespace {
-
-class CollectedLog final : public LogSink {
- public:
-  void write_line(std::string_view line) override { lines.emplace_back(line); }
-  std::vector<std::string> lines;
-};
 
 class DiskWatchTest : public ::testing::Test {
  protected:

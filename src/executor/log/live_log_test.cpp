@@ -1,58 +1,34 @@
 #include "executor/log/live_log.hpp"
 
-#include <gtest/gtest.h>
-
-#include "base/system/real_env.hpp"
-#include "control/scripted_cluster_test.hpp"
-#include "executor/lab_test.hpp"
-#include "store/memory_store.hpp"
+#include "executor/log/live_log_test.hpp"
 
 namespace orrery {
 namespace {
 
-class LiveLogTest : public ::testing::Test {
+class LiveLogTest : public LiveLogFixture {
  protected:
-  LiveLogTest() {
-    LiveLog::Options options{.store = store_,
-                             .term = store_.claim().value(),
-                             .state = cluster_.state(),
-                             .settings = settings_,
-                             .commit_times = times_,
-                             .history = history_,
-                             .writer = std::make_unique<HistoryWriter>(HistoryWriterOptions{})};
-    options.durable = [this](std::uint64_t input) { durable_.push_back(input); };
-    options.failed = [](const Error& error) { FAIL() << error.text(); };
-    log_.emplace(real_->env(), Log(sink_), std::move(options));
+  void SetUp() override {
+    make_host();
+    make_log();
   }
 
   /// Appends the event of an input, and commits it unless it is held.
-  std::uint64_t append() {
+  std::uint64_t write() {
     const std::vector<Event> events = {SpareSet{NodeId(0), true}};
-    const std::uint64_t input = log_->append(cluster_.now(), events);
+    const std::uint64_t input = log_->append(host_->now(), events);
     log_->commit();
     return input;
   }
   void await(std::uint64_t input) {
     real_->run_until([&] { return !durable_.empty() && durable_.back() >= input; });
   }
-
-  ScriptedCluster cluster_;
-  SilentLog sink_;
-  ControllerSettings settings_;
-  TimeHistogram times_{{1}};
-  RecoveredHistory history_;
-  std::unique_ptr<RealEnv> real_ = RealEnv::create().value();
-  MemoryDisk disk_;
-  MemoryStore store_{disk_};
-  std::vector<std::uint64_t> durable_;
-  std::optional<LiveLog> log_;
 };
 
 TEST_F(LiveLogTest, WhatIsHeldBecomesDurableTogether) {
   log_->hold();
-  append();
-  append();
-  const std::uint64_t last = append();
+  write();
+  write();
+  const std::uint64_t last = write();
   EXPECT_EQ(log_->waiting_bytes(), 0U) << "nothing was submitted yet";
   log_->release();
   await(last);
@@ -61,13 +37,13 @@ TEST_F(LiveLogTest, WhatIsHeldBecomesDurableTogether) {
 }
 
 TEST_F(LiveLogTest, ASnapshotIsPutOnceEnoughWasAppended) {
-  await(append());
+  await(write());
   log_->snapshot_if_due();
-  await(append());
+  await(write());
   EXPECT_TRUE(store_.snapshots()->empty());
   settings_.snapshot_every = Bytes{1};
   log_->snapshot_if_due();
-  await(append());
+  await(write());
   EXPECT_EQ(store_.snapshots()->size(), 1U);
 }
 

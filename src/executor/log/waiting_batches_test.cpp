@@ -2,19 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "base/set_time_test.hpp"
+
 namespace orrery {
 namespace {
 
-class SteppedClock final : public Clock {
- public:
-  [[nodiscard]] Instant now_wall() const override { return at; }
-  [[nodiscard]] Instant now_monotonic() const override { return at; }
-  Instant at;
-};
-
 class WaitingBatchesTest : public ::testing::Test {
  protected:
-  SteppedClock clock_;
+  SetTime clock_;
   TimeHistogram times_{{1, 10}};
   WaitingBatches waiting_{clock_, times_};
 };
@@ -32,7 +27,7 @@ TEST_F(WaitingBatchesTest, ABatchHoldsTheInputsUpToItsLast) {
 
 TEST_F(WaitingBatchesTest, TheTimeCountsFromTheFirstInputOfABatch) {
   waiting_.submit(1, 1);
-  clock_.at = clock_.at + Duration::seconds(5);
+  clock_.now = clock_.now + Duration::seconds(5);
   waiting_.submit(1, 2);
   EXPECT_EQ(waiting_.durable(1), 2U);
   EXPECT_EQ(times_.up_to(0), 0U);
