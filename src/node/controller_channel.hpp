@@ -1,6 +1,7 @@
 // node/controller_channel.hpp - an agent's connection to its controller, whatever carries it.
 //
-// The agent's process opens it, and opens it again whenever it was lost; one stream at a time.
+// ControllerSession (node/agent/controller_session.hpp) opens a stream, and the next one whenever a
+// stream was lost; one at a time.
 // Implemented over gRPC in src/api, and by tests. All on the loop; what is borrowed outlives the
 // channel.
 #pragma once

@@ -7,17 +7,11 @@
 
 #include "api/access/token_book.hpp"
 #include "api/agents/join_book.hpp"
+#include "base/set_time_test.hpp"
 #include "base/system/real_env.hpp"
 
 namespace orrery {
 namespace {
-
-class SetClock final : public Clock {
- public:
-  [[nodiscard]] Instant now_wall() const override { return now; }
-  [[nodiscard]] Instant now_monotonic() const override { return now; }
-  Instant now = Instant() + Duration::hours(24);
-};
 
 class AccessTest : public ::testing::Test {
  protected:
@@ -36,7 +30,7 @@ class AccessTest : public ::testing::Test {
     return TokenBook::open(env(), directory_).value();
   }
 
-  SetClock clock_;
+  SetTime clock_;
   std::unique_ptr<RealEnv> real_ = RealEnv::create().value();
   std::string directory_;
 };

@@ -114,6 +114,40 @@ TEST(AgentMessages, WhatIsAbsentStaysAbsent) {
   expect_same(ControllerMessage(NodeOrder{{1, {}, {NodeId(0)}, Reconcile{}}, {}}));
 }
 
+TEST(AgentMessages, AnOptionalThatIsZeroStaysPresent) {
+  const AgentMessage report(
+      Report{{NodeId(0)},
+             0,
+             AttemptReport{.token = {{JobId(0), 1}, 1},
+                           .up_epoch = 0,
+                           .end = AttemptEnd{.kind = ExitKind::kProgram, .exit = RankExit{0, 0}}}});
+  expect_same(report);
+  const auto attempt = std::get<AttemptReport>(std::get<Report>(*carried(report)).what);
+  EXPECT_EQ(attempt.up_epoch, 0u);
+  ASSERT_TRUE(attempt.end);
+  EXPECT_TRUE(attempt.end->exit);
+  const AgentMessage part(AttemptLogPart{.since_from = 0});
+  expect_same(part);
+  EXPECT_EQ(std::get<AttemptLogPart>(*carried(part)).since_from, 0u);
+  const AgentMessage reading(NodeReading{.accelerators = {{.power_w = 0,
+                                                           .temperature_c = 0,
+                                                           .busy = 0,
+                                                           .memory_bytes = 0,
+                                                           .memory_used_bytes = 0,
+                                                           .memory_errors = 0,
+                                                           .link_errors = 0,
+                                                           .clock = 0}}});
+  expect_same(reading);
+  const AcceleratorReading read = std::get<NodeReading>(*carried(reading)).accelerators.at(0);
+  EXPECT_EQ(read.power_w, 0);
+  EXPECT_EQ(read.memory_errors, 0u);
+  EXPECT_EQ(read.clock, 0);
+  const ControllerMessage question(
+      AttemptLogQuestion{.attempt = {JobId(0), 1}, .since = Instant()});
+  expect_same(question);
+  EXPECT_EQ(std::get<AttemptLogQuestion>(*carried(question)).since, Instant());
+}
+
 TEST(AgentMessages, TextsThatAreNoneAreMendedAndLogsAreNot) {
   const std::string odd("a\xff\xc3\x28\0b", 6);
   const auto fault = carried(AgentMessage(Report{{NodeId(1)}, 2, HealthFault{{}, odd}}));
@@ -317,6 +351,8 @@ TEST(AgentMessages, SenselessOrdersAreRefusedAndNamed) {
             "no share of a device");
   EXPECT_EQ(launch([](auto& ranks) { ranks.mutable_shares(0)->set_share(1001); }),
             "share of a device 1001, expected at most 1000");
+  EXPECT_EQ(launch([](auto& ranks) { ranks.mutable_shares(0)->set_share(65536); }),
+            "share of a device 65536, expected at most 1000");
   EXPECT_EQ(launch([](auto& ranks) {
               ranks.mutable_lease()->set_kind(static_cast<v1::Lease::Kind>(-1));
             }),

@@ -19,6 +19,7 @@ namespace {
 struct FieldWords {
   std::string_view field;
   std::string_view words;
+  std::uint64_t max = std::numeric_limits<std::uint64_t>::max();  ///< besides that of its type
 };
 
 /// The fields whose own names say too little.
@@ -32,11 +33,18 @@ constexpr std::array kFieldWords = std::to_array<FieldWords>({
     {"orrery.v1.RankProgress.lost_ns", "time lost"},
     {"orrery.v1.RankProgress.saving_ns", "time of saving"},
     {"orrery.v1.RankProgress.undetected_ns", "time undetected"},
-    {"orrery.v1.RankShare.share", "share of a device"},
+    {"orrery.v1.RankShare.share", "share of a device", kWholeDevice},
     {"orrery.v1.Refused.why", "reason to refuse"},
     {"orrery.v1.Signals.temperature_c", "temperature"},
     {"orrery.v1.Signals.xid_count", "number of driver errors"},
 });
+
+const FieldWords* words_of(const google::protobuf::FieldDescriptor& field) {
+  const auto* const found =
+      std::find_if(kFieldWords.begin(), kFieldWords.end(),
+                   [&](const FieldWords& each) { return each.field == field.full_name(); });
+  return found == kFieldWords.end() ? nullptr : found;
+}
 
 std::string clock_complaint(double clock) {
   if (std::isfinite(clock) && clock > 0) return {};
@@ -128,13 +136,16 @@ std::string complaint(const NodeReading& reading) {
 }
 
 std::string spoken_name(const google::protobuf::FieldDescriptor& field) {
-  for (const auto& [name, words] : kFieldWords) {
-    if (name == field.full_name()) return std::string(words);
-  }
+  if (const FieldWords* own = words_of(field); own != nullptr) return std::string(own->words);
   std::string words = field.name();
   if (words.ends_with("_ns")) words.resize(words.size() - 3);
   std::replace(words.begin(), words.end(), '_', ' ');
   return words;
+}
+
+std::uint64_t highest_of(const google::protobuf::FieldDescriptor& field, std::uint64_t type_max) {
+  const FieldWords* own = words_of(field);
+  return own == nullptr ? type_max : std::min(type_max, own->max);
 }
 
 std::string no_content(const google::protobuf::OneofDescriptor& oneof) {

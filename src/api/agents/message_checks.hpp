@@ -7,6 +7,7 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <cstdint>
 #include <string>
 
 #include "node/agent_wire.hpp"
@@ -26,6 +27,9 @@ namespace orrery {
 
 /// Returns the words of an error for a field: its name without a unit, or better ones.
 [[nodiscard]] std::string spoken_name(const google::protobuf::FieldDescriptor& field);
+/// Returns the highest number that a field may hold, where its type holds up to `type_max`.
+[[nodiscard]] std::uint64_t highest_of(const google::protobuf::FieldDescriptor& field,
+                                       std::uint64_t type_max);
 /// Returns "a message that says nothing" in the words of the oneof's message.
 [[nodiscard]] std::string no_content(const google::protobuf::OneofDescriptor& oneof);
 

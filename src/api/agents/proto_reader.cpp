@@ -16,8 +16,8 @@ void ProtoSource::get(Duration& value) const {
 }
 
 std::uint64_t ProtoSource::too_large(std::uint64_t value, std::uint64_t max) const {
-  fault_.complain(
-      fmt::format("{} {}, expected at most {}", spoken_name(*field_.descriptor), value, max));
+  fault_.complain(fmt::format("{} {}, expected at most {}", spoken_name(*field_.descriptor), value,
+                              highest_of(*field_.descriptor, max)));
   return 0;
 }
 

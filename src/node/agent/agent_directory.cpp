@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -32,11 +31,6 @@ Status check_agent_directory(Storage& storage, const std::string& directory) {
   if (path <= path_max) return {};
   return input_error({}, fmt::format("{}: at most {} bytes, so that sockets may be in it",
                                      directory, directory.size() - (path - path_max)));
-}
-
-void make_searchable(const std::string& directory) {
-  constexpr mode_t kSearchable = 0711;
-  (void)::chmod(directory.c_str(), kSearchable);
 }
 
 Result<AgentDirectory> AgentDirectory::open(Storage& storage, std::string path) {

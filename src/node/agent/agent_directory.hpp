@@ -57,7 +57,4 @@ class AgentDirectory {
   std::uint64_t incarnation_ = 0;
 };
 
-/// Lets other users pass through the directory to their own files, without listing it.
-void make_searchable(const std::string& directory);
-
 }  // namespace orrery

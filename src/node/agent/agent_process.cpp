@@ -119,6 +119,12 @@ void AgentProcess::stop() {
   if (!outcome_) outcome_ = Status();
 }
 
+/// Nothing more is sent, because the controller may be another one than that of the attempts here.
+void AgentProcess::fail(Status why) {
+  session_.leave();
+  outcome_ = std::move(why);
+}
+
 // --- The controller -----------------------------------------------------------------------------
 
 void AgentProcess::on_welcome(const AgentWelcome& welcome) {

@@ -45,7 +45,7 @@ class AgentProcess final : public ChannelEvents {
                                                                   ControllerChannel& channel,
                                                                   const Log& log,
                                                                   AgentProcessSetup setup);
-  /// As an agent of a directory that open() has taken.
+  /// For open(), which has taken the directory.
   AgentProcess(RealEnv& real, ControllerChannel& channel, const Log& log,
                std::pair<AgentProcessSetup, AgentDirectory> place);
 
@@ -66,7 +66,7 @@ class AgentProcess final : public ChannelEvents {
   void log_beginning();
   [[nodiscard]] Status begin(const AgentWelcome& welcome);
   void carry_out(const AgentEffect& effect, const NodeProgram* program);
-  void fail(Status why) { outcome_ = std::move(why); }
+  void fail(Status why);
   void leave_node(const Error& why);
 
   [[nodiscard]] NodeClocks::Events clock_events();
@@ -78,7 +78,7 @@ class AgentProcess final : public ChannelEvents {
   AgentProcessSetup setup_;
   AgentDirectory directory_;
   ControllerSession session_;
-  AgentDriver agent_;  ///< from the first welcome on
+  AgentDriver agent_;  ///< begins with the first welcome
   NodeClocks clocks_;
   NodeFitness health_;
   CommandRelay commands_;

@@ -36,7 +36,7 @@ class ControllerSession {
   /// kBackoffMax until a stream is welcomed: agents that lost the controller together must not
   /// return together.
   void reopen(const Error& why);
-  /// Stops sending, because the stream was lost and no other follows.
+  /// Stops sending: no stream follows the present one, which may have been lost.
   void leave() { welcomed_ = false; }
   void close() { channel_.close(); }
 

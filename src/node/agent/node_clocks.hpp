@@ -28,12 +28,14 @@ class NodeClocks {
   struct Events {
     /// Requests a change from the device's driver, which answers later, on the loop.
     std::function<void(const DeviceClocks::Change&, Telemetry::ClockSetting)> set;
-    /// A driver has answered, so that clocks() and refusal() may differ.
+    /// A driver has answered, so that add_to() may add another clock or refusal.
     std::function<void()> answered;
   };
 
   /// Reads the file; nothing is requested before the first call.
   NodeClocks(const Env& env, const Log& log, Setup setup, Events events);
+  NodeClocks(const NodeClocks&) = delete;
+  NodeClocks& operator=(const NodeClocks&) = delete;
 
   /// Adds an attempt that was found and whose order is not known.
   void adopt(const AttemptId& id) { clocks_.adopt(id); }

@@ -1,8 +1,8 @@
 // node/agent/node_readings.hpp - a node's readings of itself on their way to the controller: what
 // the machine and its drivers read, with what the node's checks and clocks add.
 //
-// Owned by the agent's process, used on its loop. A reading is sent when it comes, and again when
-// what is added to it has changed.
+// Owned by the agent's process, used on its loop. A reading is sent when it comes; send() sends the
+// newest one again, with what is to be added to it by then.
 #pragma once
 
 #include <memory>
@@ -22,6 +22,8 @@ class NodeReadings {
   NodeReadings(ControllerSession& session, AgentDriver& agent, const NodeClocks& clocks,
                const NodeFitness& health)
       : session_(session), agent_(agent), clocks_(clocks), health_(health) {}
+  NodeReadings(const NodeReadings&) = delete;
+  NodeReadings& operator=(const NodeReadings&) = delete;
 
   /// Reads the machine from now on.
   void begin(RealLoop& loop, TelemetrySetup setup);

@@ -27,14 +27,16 @@ class AttemptHooks {
 
   /// Both outlive this object.
   AttemptHooks(RealEnv& real, const Setup& setup) : real_(real), setup_(setup) {}
+  AttemptHooks(const AttemptHooks&) = delete;
+  AttemptHooks& operator=(const AttemptHooks&) = delete;
 
   /// Sets the variables that the programs get.
   void note_launch(const AttemptId& id, const KeeperLaunch& launch);
   /// Runs the prologue and calls `ended` later; the step is then kRanks. Returns whether there is
   /// one.
   [[nodiscard]] bool run_prologue(HookProcess::Ended ended);
-  /// Runs the epilogue and calls `ended` later; the step is then kClean. Returns false where there
-  /// is none, and unless the step is kRanks.
+  /// Runs the epilogue and calls `ended` later; the step is then kClean. Returns false, and runs
+  /// nothing, where there is none or where the step is not kRanks.
   [[nodiscard]] bool run_epilogue(HookProcess::Ended ended);
   /// Kills the program that runs; `ended` is not called.
   void stop() { process_.reset(); }

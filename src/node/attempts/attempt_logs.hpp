@@ -39,6 +39,8 @@ class AttemptLogs {
  public:
   /// `keeper` is borrowed.
   AttemptLogs(LogPlace place, KeeperHandle& keeper) : place_(std::move(place)), keeper_(keeper) {}
+  AttemptLogs(const AttemptLogs&) = delete;
+  AttemptLogs& operator=(const AttemptLogs&) = delete;
 
   /// Asks the keeper or, once it has gone, the files.
   void ask(const AskedLog& asked);

@@ -59,22 +59,24 @@ void NodeAttempt::end_prologue(const std::string& failure) {
   const std::string evidence = fmt::format("the prologue failed: {}", failure);
   // Before the report of the attempt, so that the job goes elsewhere.
   events_.on_hook_failed(evidence);
-  end_unstarted({ExitKind::kInfra, {.layer = FaultLayer::kHost, .evidence = evidence}});
+  end_unstarted({ExitKind::kInfra, {.layer = FaultLayer::kHost, .evidence = evidence}},
+                Epilogue::kNone);
 }
 
 void NodeAttempt::start_keeper(const KeeperLaunch& launch) {
   Status started = events_.prepare(id_, launch);
   if (started) started = keeper_->start();
-  if (!started) end_unstarted(fault_of_start(started.error().message));
+  if (!started) end_unstarted(fault_of_start(started.error().message), Epilogue::kDue);
 }
 
-void NodeAttempt::end_unstarted(AttemptEnd end) {
+void NodeAttempt::end_unstarted(AttemptEnd end, Epilogue epilogue) {
   if (end.kind == ExitKind::kInfra) end.blame.node = session_.node();
   report_.stage = RankStage::kGone;
   report_.end = std::move(end);
   logs_.on_keeper_gone();
+  over_ = true;
   events_.on_unstarted(report_);
-  events_.on_over(id_, report_);
+  if (epilogue == Epilogue::kNone || !begin_epilogue()) finish(report_);
 }
 
 // --- Orders -------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ void NodeAttempt::on_break(const AttemptId&) {
 // --- The end ------------------------------------------------------------------------------------
 
 void NodeAttempt::on_over(const AttemptId&, const std::string& failure) {
-  if (!failure.empty()) return end_unstarted(fault_of_start(failure));
+  if (!failure.empty()) return end_unstarted(fault_of_start(failure), Epilogue::kDue);
   events_.on_keeper_end(id_);
   over_ = true;
   logs_.on_keeper_gone();

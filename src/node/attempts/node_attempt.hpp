@@ -2,8 +2,9 @@
 // prologue, the ranks with their keeper, the epilogue.
 //
 // Owned by NodeAttempts, used on the loop.
-// Invariant: an attempt is reported gone only when no process of its keeper, ranks or epilogue
-// uses the node: what is reported gone is free for others, so it is clean before.
+// Invariant: an attempt is reported gone only when none of its ranks and hooks runs any more: what
+// is reported gone is free for others, so it is clean before. Its keeper may live on, until its
+// release.
 #pragma once
 
 #include <memory>
@@ -59,11 +60,13 @@ class NodeAttempt final : public KeeperEvents {
   NodeAttempt(const NodeAttempt&) = delete;
   NodeAttempt& operator=(const NodeAttempt&) = delete;
 
-  // One of these three comes first. Each may end in on_over().
-  /// Starts the keeper, after the prologue.
+  // One of these three is called, once. start() and refuse() follow note_order(), and may call
+  // on_over().
+  /// Starts the keeper, after the prologue. Where it does not start, the epilogue runs all the
+  /// same.
   void start(const KeeperLaunch& launch);
   /// Ends the attempt, which the node does not run.
-  void refuse(AttemptEnd end) { end_unstarted(std::move(end)); }
+  void refuse(AttemptEnd end) { end_unstarted(std::move(end), Epilogue::kNone); }
   /// Takes over a keeper that lives. `launch`: what it was started with; none: it is not known.
   void adopt(const std::optional<KeeperLaunch>& launch);
 
@@ -83,7 +86,7 @@ class NodeAttempt final : public KeeperEvents {
   void release();
 
   [[nodiscard]] const AttemptReport& report() const { return report_; }
-  /// Returns the keeper; nullptr: no process of it is left.
+  /// Returns the keeper, which may not have started yet; nullptr: it has ended, or did not start.
   [[nodiscard]] KeeperHandle* living_keeper() { return over_ ? nullptr : keeper_.get(); }
 
   void on_status(const AttemptId& id, const KeeperStatus& status) override;
@@ -96,11 +99,14 @@ class NodeAttempt final : public KeeperEvents {
   void on_over(const AttemptId& id, const std::string& failure) override;
 
  private:
+  /// Whether an attempt without ranks has used the node, so that its epilogue runs.
+  enum class Epilogue : std::uint8_t { kNone, kDue };
+
   void start_keeper(const KeeperLaunch& launch);
   void end_prologue(const std::string& failure);
   [[nodiscard]] bool begin_epilogue();
   void end_epilogue(const std::string& failure);
-  void end_unstarted(AttemptEnd end);
+  void end_unstarted(AttemptEnd end, Epilogue epilogue);
   void finish(const std::optional<AttemptReport>& unreported);
   void note(AttemptNotes notes);
 
@@ -114,7 +120,7 @@ class NodeAttempt final : public KeeperEvents {
   AttemptReport report_;                ///< the newest one
   AttemptNotes notes_;                  ///< as sent; of no attempt: there are none
   std::optional<KeeperLaunch> launch_;  ///< until its prologue is done
-  bool over_ = false;                   ///< no process of its keeper or ranks is left
+  bool over_ = false;                   ///< no process of its keeper or ranks is left, or will be
   bool claimed_ = false;                ///< whether its ranks have claimed a fault of the node
 };
 

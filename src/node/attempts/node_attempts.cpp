@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/text/utf8.hpp"
-#include "node/agent/agent_directory.hpp"
+#include "node/launch/run_directory.hpp"
 
 namespace orrery {
 namespace {

@@ -3,8 +3,8 @@
 //
 // Owned by the agent's process, used on its loop. Files of attempts that are over are removed in
 // pieces, so that heartbeats are sent while a job's files are removed.
-// Invariant: an attempt that is not here has no process, and its directory is sealed before the
-// agent hears of its end.
+// Invariant: an attempt that is not here has no keeper, and its directory is sealed before the
+// agent hears that its keeper has exited.
 #pragma once
 
 #include <functional>
@@ -57,7 +57,8 @@ class NodeAttempts final : public AttemptEvents {
   void adopt(const std::vector<AttemptId>& living);
 
   void carry_out(const StartKeeper& start, const NodeProgram& program);
-  /// `program`: that of a launch; else nullptr.
+  /// `program`: of the order that is obeyed, of which a launch takes the gangs; nullptr: the effect
+  /// is of no order.
   void carry_out(const TellKeeper& tell, const NodeProgram* program);
   void answer(const AttemptLogQuestion& question);
   /// Sends the notes of all attempts, on a new stream.

@@ -394,6 +394,50 @@ TEST_F(NodeAttemptsTest, AfterAKeepersDeathTheEpilogueRunsBeforeTheAgentReportsI
   EXPECT_EQ(last_report().end->blame.evidence, "the keeper of its ranks died");
 }
 
+TEST_F(NodeAttemptsTest, AnEpilogueFollowsThePrologueThoughTheKeeperCannotBeRun) {
+  const std::string seen = directory_ + "/seen";
+  make({.prologue = script("echo before >>" + seen), .epilogue = script("echo after >>" + seen)});
+  start_outcome_ = environment_error("cannot run orrery-keeper");
+  launch();
+  await([&] { return attempts_->empty(); });
+  EXPECT_EQ(read(seen), "before\nafter\n");
+  EXPECT_EQ(stages(), std::vector<RankStage>{RankStage::kGone});
+  ASSERT_TRUE(last_report().end);
+  EXPECT_EQ(last_report().end->blame.evidence,
+            "the keeper of its ranks did not start: cannot run orrery-keeper");
+  EXPECT_EQ(fitness_->complaint(), "");
+}
+
+TEST_F(NodeAttemptsTest, AnEpilogueRunsBeforeAKeeperThatNeverLivedIsReported) {
+  make({.epilogue = script("exit 3")});
+  launch();
+  say_over("exit status 127");
+  EXPECT_TRUE(stages().empty()) << "the node is not clean yet";
+  EXPECT_FALSE(here());
+  EXPECT_EQ(attempts_->size(), 1u);
+  await([&] { return attempts_->empty(); });
+  EXPECT_EQ(stages(), std::vector<RankStage>{RankStage::kGone});
+  EXPECT_EQ(last_report().end->blame.evidence,
+            "the keeper of its ranks did not start: exit status 127");
+  EXPECT_EQ(last_report().end->blame.node, kNode);
+  EXPECT_EQ(fitness_->complaint(), "the epilogue failed: exit status 3");
+}
+
+TEST_F(NodeAttemptsTest, NoEpilogueRunsForWhatTheNodeRefuses) {
+  make({.epilogue = script("exec sleep 600")});
+  run_as_ = "nobody-of-this-name";
+  launch();
+  EXPECT_TRUE(attempts_->empty());
+  EXPECT_EQ(last_report().end->kind, ExitKind::kRefused);
+}
+
+TEST_F(NodeAttemptsTest, NoEpilogueRunsAfterAFailedPrologue) {
+  make({.prologue = script("exit 1"), .epilogue = script("exec sleep 600")});
+  launch();
+  await([&] { return attempts_->empty(); });
+  EXPECT_EQ(last_report().end->blame.evidence, "the prologue failed: exit status 1");
+}
+
 // --- Questions without a keeper that answers ----------------------------------------------------
 
 TEST_F(NodeAttemptsTest, AQuestionDuringAPrologueIsAnsweredThoughNoKeeperCame) {

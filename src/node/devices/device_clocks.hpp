@@ -1,10 +1,10 @@
 // node/devices/device_clocks.hpp - the clock that each accelerator of the node should run at, by
 // the orders of the attempts on it, and the clock that it runs at.
 //
-// Owned by the agent's process, which sends the requests to the drivers and records them: a clock
-// outlives the agent that set it. An agent that starts knows which attempts it finds, not their
-// last orders; the controller resends an order where its clock is other than the full one. Until
-// then devices without a known attempt stay as they are.
+// Owned by NodeClocks (node/agent/node_clocks.hpp), which requests the changes from the drivers and
+// writes them down: a clock outlives the agent that set it. An agent that starts knows which
+// attempts it finds, not their last orders; the controller resends an order where its clock is
+// other than the full one. Until then devices without a known attempt stay as they are.
 // Invariant: each device is asked for one clock at a time, the lowest of the attempts on it.
 // Cost: O(attempts x devices) a call.
 #pragma once

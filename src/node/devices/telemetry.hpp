@@ -1,9 +1,10 @@
 // node/devices/telemetry.hpp - reads this machine and its accelerators periodically, and sets the
 // accelerators' clocks, off the loop.
 //
-// Owned by the agent's process, used on its loop. Drivers are read on a thread of their own
-// (node/devices/driver_thread.hpp): while one of them hangs there are no readings, and nothing else
-// changes. Cost of a reading: some tens of files, and milliseconds a device.
+// Owned by NodeReadings (node/agent/node_readings.hpp), used on its loop. Drivers are read on a
+// thread of their own (node/devices/driver_thread.hpp): while one of them hangs there are no
+// readings, and nothing else changes.
+// Cost of a reading: some tens of files, and milliseconds a device.
 #pragma once
 
 #include <functional>

@@ -3,8 +3,9 @@
 //
 // Owned by the agent's process, used on its loop. Commands belong to a stream of the controller and
 // to a connection with a keeper, and end with the first of the two.
-// Invariant: at most kCommandsMax run on the node, so that their windows fit into what may wait on
-// a connection; a command that is not known here reaches neither side.
+// Invariant: at most kCommandsMax commands are open on the node, so that their windows fit into
+// what may wait on a connection. One whose client has gone is not open, although its process may
+// take some seconds to end. Messages of a command that is not open reach neither side.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,7 @@ class CommandRelay {
 
   ControllerSession& session_;
   std::string node_;
-  std::map<std::uint64_t, Command> commands_;  ///< running commands, by number
+  std::map<std::uint64_t, Command> commands_;  ///< open commands, by number
 };
 
 }  // namespace orrery

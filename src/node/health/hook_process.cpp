@@ -12,7 +12,7 @@
 #include <system_error>
 
 #include "base/text/utf8.hpp"
-#include "node/keeper/spawn_settings.hpp"
+#include "node/launch/spawn_settings.hpp"
 
 namespace orrery {
 namespace {

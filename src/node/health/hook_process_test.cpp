@@ -2,6 +2,13 @@
 // stays.
 #include "node/health/hook_process.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+
 #include "node/agent/agent_parts_test.hpp"
 
 namespace orrery {
@@ -71,11 +78,22 @@ TEST_F(HookProcessTest, WhatItLeftBehindIsKilledWithIt) {
   EXPECT_EQ(run(shell("cat " + pipe + " & reader=$!; : >" + pipe + "; wait $reader")), "");
 }
 
-TEST_F(HookProcessTest, AHookThatIsDestroyedEndsWithoutAWord) {
-  auto hook = start(shell("echo begun >" + directory_ + "/begun; exec sleep 600"));
+TEST_F(HookProcessTest, AHookThatIsDestroyedIsKilledAndItsEndIsNotReported) {
+  constexpr int kPatienceMs = 60'000;
+  const std::string pipe = directory_ + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const FileDescriptor reading(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  auto hook = start(shell("exec >" + pipe + "; echo begun; exec sleep 600"));
+  pollfd ready{.fd = reading.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(::poll(&ready, 1, kPatienceMs), 1);
+  std::array<char, 16> words{};
+  ASSERT_EQ(::read(reading.get(), words.data(), words.size()), 6) << "it has begun";
   hook.reset();
-  EXPECT_EQ(run(shell("exit 0")), "") << "another hook's end is the only one";
-  EXPECT_TRUE(ended_.empty());
+  ASSERT_EQ(::poll(&ready, 1, kPatienceMs), 1) << "no process of it holds the pipe any more";
+  EXPECT_EQ(::read(reading.get(), words.data(), words.size()), 0);
+  const auto other = start(shell("exit 0"));
+  await([&] { return !ended_.empty(); });
+  EXPECT_EQ(ended_, std::vector<std::string>{""}) << "the end of the other one alone";
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void NodeBurnIn::note_end(const std::string& failure) {
 void NodeBurnIn::write() const {
   const auto written = real_.env().storage.write_file(setup_.file, complaint_);
   if (written) return;
-  log_.error(clock_.now_wall(), "the burn-in's end is not written down",
+  log_.error(clock_.now_wall(), "the burn-in file is not written",
              {{"why", written.error().message}});
 }
 

@@ -23,11 +23,13 @@ class NodeBurnIn {
     std::string file;  ///< holds the complaint
     HookSpec spec;
   };
-  /// Receives the end of each run, once what follows from it is noted.
+  /// Called after each run that ends by itself, when state() and complaint() already tell how.
   using Ended = std::function<void()>;
 
   /// Reads the file. `real` outlives this object.
   NodeBurnIn(RealEnv& real, const Log& log, Setup setup, Ended ended);
+  NodeBurnIn(const NodeBurnIn&) = delete;
+  NodeBurnIn& operator=(const NodeBurnIn&) = delete;
 
   /// Starts a run. Precondition: none runs.
   void run();

@@ -29,12 +29,16 @@ class NodeFitness {
   struct Events {
     std::function<void(const HealthFault&)> fault;  ///< a fault for the controller
     std::function<void()> mended;                   ///< the controller waits for this
-    std::function<void()> changed;                  ///< complaint() or burn_in_state() may differ
+    /// The node has become unwell, a check has passed, or the burn-in has another state. All other
+    /// changes of complaint() are found when it is read again.
+    std::function<void()> changed;
     std::function<bool()> idle;  ///< whether no attempt is here, which a burn-in would disturb
   };
 
   /// `real` outlives this object.
   NodeFitness(RealEnv& real, const Log& log, Setup setup, Events events);
+  NodeFitness(const NodeFitness&) = delete;
+  NodeFitness& operator=(const NodeFitness&) = delete;
 
   /// Begins to check the node, if there is a check.
   void begin();

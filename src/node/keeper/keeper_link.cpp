@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/text/utf8.hpp"
-#include "node/keeper/spawn_settings.hpp"
 #include "node/launch/attempt_directories.hpp"
+#include "node/launch/spawn_settings.hpp"
 
 namespace orrery {
 namespace {
@@ -84,17 +84,12 @@ void KeeperLink::adopt() {
 }
 
 void KeeperLink::tell(const KeeperInput& message) {
-  std::string frame = encode(message);
-  if (connection_ == ConnectionId::kNone) {
-    waiting_.push_back(std::move(frame));
-    return;
-  }
-  const SendOutcome outcome = real_.env().transport.send(connection_, frame);
-  if (outcome != SendOutcome::kOverflow) return;
-  // The keeper does not read. The message is sent on a new connection, once it does.
-  waiting_.push_back(std::move(frame));
-  real_.env().transport.close(std::exchange(connection_, ConnectionId::kNone));
-  wait(patience_, &KeeperLink::look);
+  const bool open = connection_ != ConnectionId::kNone && !stalled();
+  if (open && send(message)) return;
+  waiting_.push_back(message);
+  // The keeper does not read. The connection is ended later, because on_break() must not come in a
+  // call of the owner's own.
+  if (open) wait(patience_, &KeeperLink::look);
 }
 
 // --- The child ----------------------------------------------------------------------------------
@@ -147,13 +142,17 @@ void KeeperLink::connect() {
   if (!connection) return wait(patience_, &KeeperLink::look);
   connection_ = *connection;
   // The adoption comes first: without an order the keeper does not know its agent.
-  std::vector<std::string> frames = std::exchange(waiting_, {});
-  frames.insert(frames.begin(), encode(KeeperInput(AgentOrder{{{}, AdoptKeeper{}}, {}})));
-  for (std::string& frame : frames) {
-    if (real_.env().transport.send(connection_, frame) != SendOutcome::kQueued) {
-      waiting_.push_back(std::move(frame));
-    }
+  (void)send(AgentOrder{{{}, AdoptKeeper{}}, {}});
+  for (KeeperInput& message : std::exchange(waiting_, {})) {
+    if (stalled() || !send(message)) waiting_.push_back(std::move(message));
   }
+  if (stalled()) wait(patience_, &KeeperLink::look);
+}
+
+/// Returns false where the message has to be sent on the next connection.
+bool KeeperLink::send(const KeeperInput& message) {
+  const SendOutcome outcome = real_.env().transport.send(connection_, encode(message));
+  return outcome == SendOutcome::kQueued || outcome == SendOutcome::kTooLarge;
 }
 
 void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
@@ -178,10 +177,18 @@ void KeeperLink::on_frame(ConnectionId, std::string_view frame) {
 }
 
 void KeeperLink::on_close(ConnectionId, const Closed&) {
+  end_connection();
+  wait(patience_, &KeeperLink::look);
+}
+
+/// Commands end with their connection, so their messages are not sent on the next one.
+void KeeperLink::end_connection() {
   connection_ = ConnectionId::kNone;
   runs_commands_ = false;
+  std::erase_if(waiting_, [](const KeeperInput& message) {
+    return std::holds_alternative<ExecOpen>(message) || std::holds_alternative<ExecInput>(message);
+  });
   events_.on_break(place_.id);
-  wait(patience_, &KeeperLink::look);
 }
 
 // --- Whether it lives ---------------------------------------------------------------------------
@@ -197,6 +204,10 @@ void KeeperLink::look() {
     return;
   }
   patience_ = std::min(patience_ * 2, kLooksApart);
+  if (stalled()) {
+    real_.env().transport.close(connection_);
+    end_connection();
+  }
   if (came_to_life_ && connection_ == ConnectionId::kNone) return connect();
   wait(patience_, &KeeperLink::look);
 }

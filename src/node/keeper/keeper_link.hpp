@@ -62,7 +62,7 @@ struct KeeperPlace {
 
 class KeeperLink final : public KeeperHandle, public ConnectionEvents, public ReadyHandler {
  public:
-  /// `real` and `events` are borrowed. Precondition: start() or adopt() follows, once.
+  /// `real` and `events` are borrowed. Precondition: start() or adopt() is called at most once.
   KeeperLink(RealEnv& real, KeeperEvents& events, KeeperPlace place);
   KeeperLink(const KeeperLink&) = delete;
   KeeperLink& operator=(const KeeperLink&) = delete;
@@ -71,7 +71,7 @@ class KeeperLink final : public KeeperHandle, public ConnectionEvents, public Re
   [[nodiscard]] Status start() override;
   void adopt() override;
   void tell(const KeeperInput& message) override;
-  [[nodiscard]] bool runs_commands() const override { return runs_commands_; }
+  [[nodiscard]] bool runs_commands() const override { return runs_commands_ && !stalled(); }
 
   void on_frame(ConnectionId connection, std::string_view frame) override;
   void on_close(ConnectionId connection, const Closed& closed) override;
@@ -84,10 +84,16 @@ class KeeperLink final : public KeeperHandle, public ConnectionEvents, public Re
   void end_child();
   void give_up();
   void connect();
+  [[nodiscard]] bool send(const KeeperInput& message);
+  void end_connection();
   void look();
   void wait(Duration delay, void (KeeperLink::*then)());
   void stop_waiting();
   [[nodiscard]] std::string failure() const;
+  /// Whether the keeper does not read what it is sent, so that a new connection has to be made.
+  [[nodiscard]] bool stalled() const {
+    return connection_ != ConnectionId::kNone && !waiting_.empty();
+  }
 
   RealEnv& real_;
   KeeperEvents& events_;
@@ -101,7 +107,7 @@ class KeeperLink final : public KeeperHandle, public ConnectionEvents, public Re
   bool came_to_life_ = false;
   bool runs_commands_ = false;
   ConnectionId connection_ = ConnectionId::kNone;
-  std::vector<std::string> waiting_;  ///< to be sent once it is connected
+  std::vector<KeeperInput> waiting_;  ///< to be sent on the next connection
   std::optional<TimerId> timer_;
   Duration patience_;  ///< delay until the next look at it
 };

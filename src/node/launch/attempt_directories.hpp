@@ -3,9 +3,10 @@
 // after its end for the logs, without its scratch, and RUN/JOB-ATTEMPT
 // (node/launch/run_directory.hpp), which goes with its end.
 //
-// Owned by the agent's process, used on its loop. An attempt is alive while a process holds its
-// lock. One that is not alive is sealed before it is reported as over: without its launch file no
-// keeper can come to life in it, not even one that an agent started just before it was killed.
+// Owned by NodeAttempts (node/attempts/node_attempts.hpp), used on its loop. An attempt is alive
+// while a process holds its lock. One that is not alive is sealed before it is reported as over:
+// without its launch file no keeper can come to life in it, not even one that an agent started just
+// before it was killed.
 // Cost: a few system calls per attempt; files are removed in small pieces.
 #pragma once
 

@@ -49,6 +49,10 @@ std::optional<std::string> make_in_memory() {
 
 }  // namespace
 
+void make_searchable(const std::string& directory) {
+  (void)::chmod(directory.c_str(), kSearchable);
+}
+
 Result<std::string> own_run_directory(const std::string& directory) {
   const std::string link = link_of(directory);
   std::error_code none;

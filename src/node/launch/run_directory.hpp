@@ -16,6 +16,10 @@
 
 namespace orrery {
 
+/// Lets other users pass through the directory to their own files, without listing it. A directory
+/// that cannot be changed stays as it is.
+void make_searchable(const std::string& directory);
+
 /// Finds or makes the directory. Returns a path without links, DIR/attempts itself where nothing is
 /// in memory. Precondition: DIR exists, and its lock is held. Errors: a link to something else than
 /// a directory of this user.

@@ -74,6 +74,14 @@ TEST_F(RunDirectoryTest, IsLeftOnceNobodyLivesInIt) {
   leave_run_directory(directory_);  // There is none.
 }
 
+TEST_F(RunDirectoryTest, ASearchableDirectoryLetsOthersThroughAndIsNotListed) {
+  ASSERT_EQ(::chmod(directory_.c_str(), 0700), 0);
+  make_searchable(directory_);
+  struct stat status{};
+  ASSERT_EQ(::stat(directory_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0711u);
+}
+
 TEST_F(RunDirectoryTest, ALinkToWhatIsNoDirectoryOfThisUsersIsAnError) {
   std::ofstream(directory_ + "/file") << "text";
   std::filesystem::create_symlink(directory_ + "/file", directory_ + "/run");

@@ -1,4 +1,4 @@
-// node/keeper/spawn_settings.hpp - the initial state of a program that the agent starts itself: a
+// node/launch/spawn_settings.hpp - the initial state of a program that the agent starts itself: a
 // session of its own, no signal blocked, no open descriptor but its input, output and errors.
 //
 // A value for one start or several.

@@ -1,4 +1,4 @@
-#include "node/keeper/spawn_settings.hpp"
+#include "node/launch/spawn_settings.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
