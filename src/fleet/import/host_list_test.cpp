@@ -32,6 +32,15 @@ TEST(HostList, RefusesStrayBracketsAndCharactersNoHostHas) {
   }
 }
 
+TEST(HostList, RefusesNamesThatAreADirectoryOrLookLikeAnOption) {
+  for (const char* bad : {".", "..", "-x", "a,..", "_a", "-[1-2]"}) {
+    EXPECT_FALSE(expand_host_list(bad)) << bad;
+  }
+  EXPECT_EQ(expand_host_list("a,..").error().message,
+            "\"..\" is not a host name: it must begin with a letter or a digit");
+  EXPECT_EQ(*expand_host_list("[1-2]-x"), (Names{"1-x", "2-x"}));
+}
+
 TEST(HostList, RefusesMoreNamesThanAFleetMayHave) {
   EXPECT_FALSE(expand_host_list("n[0-99999999999]"));
   EXPECT_FALSE(expand_host_list("n[0-9999][0-9999]"));
