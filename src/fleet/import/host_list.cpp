@@ -107,7 +107,7 @@ Result<std::vector<std::string>> expand_host_list(std::string_view text) {
     }
     auto expanded = expand_entry(entry);
     if (!expanded) return forward_error(expanded);
-    // The names of an entry begin alike. A name may be that of a directory or an argument.
+    // All names of an entry begin alike. Programs get them as arguments and directories as names.
     if (std::isalnum(static_cast<unsigned char>(expanded->front().front())) == 0) {
       return input_error({},
                          fmt::format("\"{}\" is not a host name: it must begin with a letter or "
