@@ -86,7 +86,7 @@ Status check_sites(const Topology& from, const Topology& to) {
     const auto found = std::find_if(now.begin(), now.end(),
                                     [&](const SiteFacts& site) { return site.spec.name == name; });
     const std::string is = found == now.end()
-                               ? "is missing now"
+                               ? "is missing now (its groups stay with count: 0)"
                                : fmt::format("is number {} now", found - now.begin() + 1);
     return input_error({}, fmt::format("site \"{}\" was number {} of the fleet's sites and {}; "
                                        "expected the sites of before in their order, new ones "
@@ -99,8 +99,9 @@ Status check_sites(const Topology& from, const Topology& to) {
 Status check_types(const Topology& from, const std::vector<FleetTypeId>& types) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i].valid()) continue;
-    return input_error({}, fmt::format("the fleet had accelerators of type \"{}\" and has none "
-                                       "now; expected at least one node of each type of before",
+    return input_error({}, fmt::format("the fleet had accelerators of type \"{}\" and does not "
+                                       "name them now; expected a group of such nodes, with "
+                                       "count: 0 where the last ones retire",
                                        from.accelerator(FleetTypeId::at(i)).id));
   }
   return {};

@@ -155,8 +155,8 @@ TEST(FleetMap, ATypeThatVanishesIsRefused) {
   const Topology to = built(fleet(site("east", pod("su", h100))));
   EXPECT_EQ(refused(from, to), "the fleet had accelerators of type \"" +
                                    from.accelerator(FleetTypeId(1)).id +
-                                   "\" and has none now; expected at least one node of each type "
-                                   "of before");
+                                   "\" and does not name them now; expected a group of such nodes, "
+                                   "with count: 0 where the last ones retire");
 }
 
 TEST(FleetMap, SitesKeepTheirOrderAndNewOnesFollow) {
@@ -166,8 +166,9 @@ TEST(FleetMap, SitesKeepTheirOrderAndNewOnesFollow) {
             "site \"east\" was number 1 of the fleet's sites and is number 2 now; expected the "
             "sites of before in their order, new ones after them");
   EXPECT_EQ(refused(both, built(fleet(site("east", pods)))),
-            "site \"west\" was number 2 of the fleet's sites and is missing now; expected the "
-            "sites of before in their order, new ones after them");
+            "site \"west\" was number 2 of the fleet's sites and is missing now (its groups "
+            "stay with count: 0); expected the sites of before in their order, new ones after "
+            "them");
   const FleetMap more =
       mapped(both, built(fleet(site("east", pods) + site("west", pods) + site("north", pods))));
   EXPECT_EQ(more.added(), std::vector<NodeId>{NodeId(2)});

@@ -19,7 +19,8 @@ constexpr std::string_view kDefaultLiquidClass = "direct-liquid-hybrid";
 // Returns a hint that names the class that would hold the load.
 std::string class_that_holds(const Catalog& catalog, const NodeType& type, Watts load) {
   const CoolingClass* least = least_cooling(catalog, type, load);
-  if (least == nullptr) return "no cooling class for such nodes holds it";
+  if (least == nullptr)
+    return "no cooling class for such nodes holds it; put some of them in another rack";
   return fmt::format("the least that would hold it is {} ({})", least->id, print(least->max_rack));
 }
 
@@ -35,12 +36,13 @@ double middle(const std::vector<double>& range) { return (range.front() + range.
 Status TopologyBuilder::plan_rack(const RackSpec& rack, std::span<const std::uint32_t> groups) {
   RackPlan plan{&rack, hall_, nullptr, nullptr, {}, {}, {}};
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (rack.nodes[g].count == 0) continue;
     const NodeGroup& group = topology_.groups_[groups[g]];
+    if (plan.type == nullptr) plan.type = &topology_.node_type(group);
     plan.max_power += *group.max_power * rack.nodes[g].count;
     plan.typical_power += *group.typical_power * rack.nodes[g].count;
     plan.idle_power += idle_power(group, topology_.node_type(group)) * rack.nodes[g].count;
   }
-  plan.type = &topology_.node_type(topology_.groups_[groups.front()]);
   Result<const CoolingClass*> cooling = cooling_of(rack, *plan.type);
   if (!cooling) return forward_error(cooling);
   plan.cooling = *cooling;

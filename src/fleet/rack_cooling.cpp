@@ -24,14 +24,21 @@ const CoolingClass* least_cooling(const Catalog& catalog, const NodeType& type, 
   return least;
 }
 
-int rack_nodes_max(const Catalog& catalog, const NodeType& type, int most) {
-  Watts densest(0);
+const CoolingClass* densest_cooling(const Catalog& catalog, const NodeType& type) {
+  const CoolingClass* densest = nullptr;
   for (const CoolingClass& each : catalog.all<CoolingClass>()) {
-    if (suits(each, type)) densest = std::max(densest, each.max_rack);
+    if (!suits(each, type)) continue;
+    if (densest == nullptr || each.max_rack > densest->max_rack) densest = &each;
   }
+  return densest;
+}
+
+int rack_nodes_max(const Catalog& catalog, const NodeType& type, int most) {
+  const CoolingClass* densest = densest_cooling(catalog, type);
+  const Watts room = densest == nullptr ? Watts(0) : densest->max_rack;
   int fit = most;
   if (const Watts each = planned_power(type); each > Watts(0)) {
-    fit = static_cast<int>(std::min<double>(most, std::floor(densest / each)));
+    fit = static_cast<int>(std::min<double>(most, std::floor(room / each)));
   }
   if (type.scale_up_domain_accelerators > type.accelerators_per_node) {
     fit = std::min(fit, type.scale_up_domain_accelerators / type.accelerators_per_node);

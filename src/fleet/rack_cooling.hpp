@@ -19,6 +19,9 @@ namespace orrery {
 [[nodiscard]] const CoolingClass* least_cooling(const Catalog& catalog, const NodeType& type,
                                                 Watts load);
 
+/// Returns the suitable class that holds the most, the first of equal ones; nullptr: none suits.
+[[nodiscard]] const CoolingClass* densest_cooling(const Catalog& catalog, const NodeType& type);
+
 /// Returns the number of nodes that the densest suitable class, and a scale-up domain that fills
 /// its rack, allow; at least 1, at most `most`.
 [[nodiscard]] int rack_nodes_max(const Catalog& catalog, const NodeType& type, int most);

@@ -102,18 +102,22 @@ bool Maker::steps_alone(const TraceJob& job) const {
   return job.steps > 0 && job.run == Duration() && !timed;
 }
 
-// Types that may run the job. CPUs are left out: their speed on a model says nothing of a job that
-// was recorded on accelerators.
+// Types that may run the job; those of groups with count 0 have no nodes. CPUs are left out: their
+// speed on a model says nothing of a job that was recorded on accelerators.
 std::vector<FleetTypeId> Maker::may_have(const TraceJob& job) const {
   const Topology& topology = context_.fleet.topology();
+  const auto has_nodes = [&](FleetTypeId type) {
+    return topology.device_count(Topology::root(), type) > 0;
+  };
   std::vector<FleetTypeId> types;
   for (const std::string& name : named_types(job)) {
     const std::optional<FleetTypeId> type = topology.find_type(name);
-    if (type && std::find(types.begin(), types.end(), *type) == types.end()) types.push_back(*type);
+    if (type && has_nodes(*type) && std::find(types.begin(), types.end(), *type) == types.end())
+      types.push_back(*type);
   }
   for (std::uint32_t i = 0; i < topology.type_count() && job.types.empty(); ++i) {
     const bool cpu = topology.accelerator(FleetTypeId(i)).kind == AcceleratorKind::kCpu;
-    if (!cpu) types.emplace_back(i);
+    if (!cpu && has_nodes(FleetTypeId(i))) types.emplace_back(i);
   }
   return types;
 }

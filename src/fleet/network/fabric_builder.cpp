@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "fleet/network/dragonfly.hpp"
 #include "fleet/network/fat_tree.hpp"
@@ -23,6 +24,17 @@ std::vector<NodeRun> runs_within(const FabricInstance& instance, NetworkTier tie
     ++runs.back().count;
   }
   return runs;
+}
+
+bool any_group(const SiteSpec& site, const std::function<bool(const NodeGroupSpec&)>& is_wanted) {
+  for (const HallSpec& hall : site.halls) {
+    for (const PodSpec& pod : hall.pods) {
+      for (const RackSpec& rack : pod.racks) {
+        if (std::ranges::any_of(rack.nodes, is_wanted)) return true;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -50,8 +62,9 @@ Status TopologyBuilder::add_fabric(const FabricSpec& spec, std::uint32_t site_in
   if (instance.in_network_reduction && !(*type)->in_network_reduction) {
     return input_error(spec.where, fmt::format("{} has no in-network reduction", (*type)->id));
   }
-  Status selected = select_nodes(spec, topology_.domain(instance.site), instance);
+  Status selected = select_nodes(spec, spec_.sites[site_index], instance);
   if (!selected) return selected;
+  if (instance.nodes.empty()) return {};
   Result<Fabric> graph = build_graph(spec, instance);
   if (!graph) {
     return input_error(spec.where,
@@ -66,22 +79,27 @@ Status TopologyBuilder::add_fabric(const FabricSpec& spec, std::uint32_t site_in
   return {};
 }
 
-Status TopologyBuilder::select_nodes(const FabricSpec& spec, const Domain& site,
+// Selects none if all those that the fabric joins are groups with count 0.
+Status TopologyBuilder::select_nodes(const FabricSpec& spec, const SiteSpec& site_spec,
                                      FabricInstance& instance) const {
+  const Domain& site = topology_.domain(instance.site);
   std::vector<std::string> wanted;
   for (const std::string& name : spec.node_types) {
     Result<const NodeType*> type = catalog_.require<NodeType>(name, spec.where);
     if (!type) return forward_error(type);
     wanted.push_back((*type)->id);
   }
+  const auto joins = [&](const NodeType& type) {
+    return wanted.empty() || std::ranges::find(wanted, type.id) != wanted.end();
+  };
   for (std::uint32_t i = 0; i < site.nodes; ++i) {
     const NodeId node(site.first_node.value() + i);
-    const std::string& id = topology_.node_type(topology_.group(node)).id;
-    const bool selected =
-        wanted.empty() || std::find(wanted.begin(), wanted.end(), id) != wanted.end();
-    if (selected) instance.nodes.push_back(node);
+    if (joins(topology_.node_type(topology_.group(node)))) instance.nodes.push_back(node);
   }
-  if (!instance.nodes.empty()) return {};
+  const auto joined_group = [&](const NodeGroupSpec& group) {
+    return joins(*catalog_.find<NodeType>(group.type));
+  };
+  if (!instance.nodes.empty() || any_group(site_spec, joined_group)) return {};
   return input_error(spec.where, fmt::format("fabric \"{}\" joins no node of its site", spec.name));
 }
 

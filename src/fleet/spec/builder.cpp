@@ -19,6 +19,17 @@ std::uint32_t ordinal_of(int index, int count) {
   return count == 1 ? 0 : static_cast<std::uint32_t>(index) + 1;
 }
 
+bool has_nodes(const RackSpec& rack) {
+  return rack.count > 0 && std::ranges::any_of(rack.nodes, [](const NodeGroupSpec& group) {
+           return group.count > 0;
+         });
+}
+
+bool has_nodes(const PodSpec& pod) {
+  return pod.count > 0 &&
+         std::ranges::any_of(pod.racks, [](const RackSpec& rack) { return has_nodes(rack); });
+}
+
 // Returns whole units of an amount; 0 if it is below one unit or not published.
 std::uint32_t units_of(const std::optional<Bytes>& amount, Bytes unit) {
   constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
@@ -90,6 +101,7 @@ Status TopologyBuilder::check_size() const {
       }
     }
   }
+  if (total == 0) return input_error(spec_.where, "the fleet has no nodes");
   return {};
 }
 
@@ -103,8 +115,11 @@ Status TopologyBuilder::add_site(const SiteSpec& site) {
   return {};
 }
 
+// A place without nodes is no domain, but its types of node belong to the fleet.
 Status TopologyBuilder::add_hall(const HallSpec& hall) {
-  open_domain(Level::kHall, hall.name, 0);
+  const bool is_used =
+      std::ranges::any_of(hall.pods, [](const PodSpec& pod) { return has_nodes(pod); });
+  if (is_used) open_domain(Level::kHall, hall.name, 0);
   hall_ = &hall;
   for (const PodSpec& pod : hall.pods) {
     std::vector<std::uint32_t> groups;
@@ -115,13 +130,13 @@ Status TopologyBuilder::add_hall(const HallSpec& hall) {
         groups.push_back(*added);
       }
     }
-    for (int i = 0; i < pod.count; ++i) {
+    for (int i = 0; has_nodes(pod) && i < pod.count; ++i) {
       open_domain(Level::kPod, pod.name, ordinal_of(i, pod.count));
       if (Status added = add_pod(pod, groups); !added) return added;
       close_domain(Level::kPod);
     }
   }
-  close_domain(Level::kHall);
+  if (is_used) close_domain(Level::kHall);
   return {};
 }
 
@@ -130,7 +145,7 @@ Status TopologyBuilder::add_pod(const PodSpec& pod, std::span<const std::uint32_
   for (const RackSpec& rack : pod.racks) {
     const auto own = groups.subspan(first, rack.nodes.size());
     first += rack.nodes.size();
-    for (int i = 0; i < rack.count; ++i) {
+    for (int i = 0; has_nodes(rack) && i < rack.count; ++i) {
       open_domain(Level::kRack, rack.name, ordinal_of(i, rack.count));
       if (Status added = add_rack(rack, own); !added) return added;
       close_domain(Level::kRack);
@@ -169,10 +184,10 @@ Result<std::uint32_t> TopologyBuilder::add_group(const NodeGroupSpec& spec, cons
   group.host = host_of(**type);
   group.ownership = spec.ownership.value_or(site_->ownership.value_or(NodeOwnership::kRented));
   Status status = set_power(spec, **type, group);
-  if (status) status = set_scale_up(rack, pod, **type, group);
   const auto expected = static_cast<std::uint64_t>(spec.count) *
                         static_cast<std::uint64_t>(rack.count) *
                         static_cast<std::uint64_t>(pod.count);
+  if (status && expected > 0) status = set_scale_up(rack, pod, **type, group);
   if (status) status = set_names(spec, expected, group);
   if (!status) return forward_error(status);
   topology_.groups_.push_back(std::move(group));

@@ -83,7 +83,7 @@ class TopologyBuilder {
   // Networks (fabric_builder.cpp).
   [[nodiscard]] Status build_fabrics();
   [[nodiscard]] Status add_fabric(const FabricSpec& spec, std::uint32_t site_index);
-  [[nodiscard]] Status select_nodes(const FabricSpec& spec, const Domain& site,
+  [[nodiscard]] Status select_nodes(const FabricSpec& spec, const SiteSpec& site_spec,
                                     FabricInstance& instance) const;
   [[nodiscard]] Result<Fabric> build_graph(const FabricSpec& spec,
                                            const FabricInstance& instance) const;

@@ -145,6 +145,32 @@ TEST(TopologyBuilder, RefusesMoreNodesThanAFleetMayHaveBeforeBuildingThem) {
   EXPECT_NE(text.find("more than 1,048,576 nodes in all"), std::string::npos) << text;
 }
 
+// What is not there changes nothing but the numbers of types.
+TEST(TopologyBuilder, APlaceWithCountZeroHasNoDomainAndKeepsItsType) {
+  const std::string used = "    - racks: [{name: r, nodes: [{type: dgx-h100, count: 2}]}]\n";
+  const std::string fabric =
+      "  fabrics:\n  - {name: old, type: ib-ndr, topology: fat-tree, node_types: [dgx-b200]}\n";
+  for (const char* gone :
+       {"    - {name: gone, count: 0, racks: [{nodes: [{type: dgx-b200}]}]}\n",
+        "    - {name: gone, racks: [{count: 0, nodes: [{type: dgx-b200}]}]}\n",
+        "    - {name: gone, racks: [{nodes: [{type: dgx-b200, count: 0}]}]}\n",
+        "    - {name: gone, torus: {shape: [4, 4]}, racks: [{nodes: [{type: dgx-b200, count: "
+        "0}]}]}\n"}) {
+    const Topology topology = built(one_hall(gone + used) + fabric);
+    EXPECT_EQ(topology.domains().size(), 5u) << gone;
+    EXPECT_EQ(topology.node_count(), 2u);
+    EXPECT_EQ(topology.type_count(), 2u);
+    EXPECT_EQ(topology.device_count(Topology::root(), FleetTypeId(0)), 0u);
+    EXPECT_EQ(topology.power_domains().size(), 1u);
+    EXPECT_TRUE(topology.fabrics().empty());
+  }
+  EXPECT_TRUE(refusal(one_hall("    - racks: [{nodes: [{type: dgx-h100, count: 0}]}]\n"))
+                  .ends_with("the fleet has no nodes"));
+  EXPECT_TRUE(refusal(one_hall(used + "    - {name: b, racks: [{nodes: [{type: dgx-h100, count: 0, "
+                                      "names: n1}]}]}\n"))
+                  .ends_with("names gives 1 names for 0 nodes"));
+}
+
 TEST(TopologyBuilder, AScaleUpDomainIsTheNodeTheRackOrThePod) {
   const Topology h100 = built(small_h100());
   EXPECT_EQ(h100.place(NodeId(5)).scale_up_first, NodeId(5));

@@ -8,6 +8,7 @@
 #include "base/format/field_writer.hpp"
 #include "base/text/name_check.hpp"
 #include "base/text/quantity_text.hpp"
+#include "fleet/import/host_list.hpp"
 
 namespace orrery {
 
@@ -27,14 +28,29 @@ Watts RedundantSupply::usable() const {
 
 namespace {
 
-Status check_count(int count, std::string_view what, const SourcePosition& where) {
+/// Checks the numbers and names of nodes where they stand, anywhere below a node of the document.
+Status check_numbers(const DocumentNode& node) {
   constexpr int kCountMax = 1 << 20;
-  if (count >= 1 && count <= kCountMax) return {};
-  return input_error(where, fmt::format("{} is {}, expected 1 to {}", what, count, kCountMax));
+  for (const DocumentNode& item : node.items()) {
+    if (Status checked = check_numbers(item); !checked) return checked;
+  }
+  for (const auto& [key, value] : node.entries()) {
+    Status checked = check_numbers(value);
+    const bool counts = key.text() == "count";
+    const bool scalar = value.kind() == NodeKind::kScalar;
+    if (counts || key.text() == "units" || (key.text() == "racks" && scalar)) {
+      const auto number = read_integer(value, counts ? 0 : 1, kCountMax);
+      if (!number) checked = tl::unexpected(number.error());
+    } else if (key.text() == "names" && scalar) {
+      const auto names = expand_host_list(value.text());
+      if (!names) checked = input_error(value.position(), names.error().message);
+    }
+    if (!checked) return checked;
+  }
+  return {};
 }
 
 Status check_supply(const RedundantSupply& supply) {
-  if (Status counted = check_count(supply.units, "units", supply.where); !counted) return counted;
   if (supply.usable() > Watts(0)) return {};
   return input_error(
       supply.where,
@@ -44,15 +60,9 @@ Status check_supply(const RedundantSupply& supply) {
 }
 
 Status check_pod(const PodSpec& pod) {
-  if (Status counted = check_count(pod.count, "count", pod.where); !counted) return counted;
   if (pod.racks.empty()) return input_error(pod.where, "the pod has no racks");
   for (const RackSpec& rack : pod.racks) {
-    if (Status counted = check_count(rack.count, "count", rack.where); !counted) return counted;
     if (rack.nodes.empty()) return input_error(rack.where, "the rack has no nodes");
-    for (const NodeGroupSpec& group : rack.nodes) {
-      Status counted = check_count(group.count, "count", group.where);
-      if (!counted) return counted;
-    }
   }
   return {};
 }
@@ -61,11 +71,6 @@ Status check_hall(const HallSpec& hall) {
   if (hall.pods.empty()) return input_error(hall.where, "the hall has no pods");
   if (hall.ups) {
     if (Status checked = check_supply(*hall.ups); !checked) return checked;
-  }
-  if (hall.rows) {
-    if (Status counted = check_count(hall.rows->racks, "racks", hall.rows->where); !counted) {
-      return counted;
-    }
   }
   for (const RedundantSupply& loop : hall.cooling_loops) {
     if (Status checked = check_supply(loop); !checked) return checked;
@@ -111,10 +116,6 @@ Status check_site(const SiteSpec& site) {
   }
   for (const HallSpec& hall : site.halls) {
     if (Status checked = check_hall(hall); !checked) return checked;
-  }
-  for (const StorageSpec& storage : site.storage) {
-    Status counted = check_count(storage.units, "units", storage.where);
-    if (!counted) return counted;
   }
   return {};
 }
@@ -167,6 +168,7 @@ Result<FleetSpec> read_fleet_spec(const Document& document) {
                        fmt::format("expected apiVersion orrery/v1 and kind Fleet, found {} and {}",
                                    spec.api_version, spec.kind));
   }
+  if (Status checked = check_numbers(root); !checked) return forward_error(checked);
   if (spec.sites.empty()) return input_error(root.position(), "the fleet has no sites");
   for (const SiteSpec& site : spec.sites) {
     if (Status checked = check_site(site); !checked) return forward_error(checked);

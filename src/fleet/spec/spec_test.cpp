@@ -63,9 +63,11 @@ TEST(FleetSpec, RefusesQuantitiesWithoutAUnitWithTheWrongOneOrAbsurdOnes) {
 }
 
 TEST(FleetSpec, RefusesCountsOutOfRangeDuplicateNamesAndEmptyParts) {
-  EXPECT_NE(error_of(one_hall("    - count: 0\n      racks: [{nodes: [{type: x}]}]\n"))
-                .find("count is 0"),
-            std::string::npos);
+  EXPECT_EQ(error_of(one_hall("    - racks: [{nodes: [{type: x}]}]\n      count: -1\n")),
+            "fleet.yaml:10:14: -1 is out of range, expected 0 to 1048576");
+  EXPECT_EQ(
+      error_of(one_hall("    - racks: [{nodes: [{type: x, names: \"n[1-\"}]}]\n")).substr(0, 17),
+      "fleet.yaml:9:41: ");
   EXPECT_NE(error_of(one_hall(std::string(kRack) + kRack)).find("a second group of pods"),
             std::string::npos);
   EXPECT_NE(error_of(one_hall("    - racks: []\n")).find("no racks"), std::string::npos);

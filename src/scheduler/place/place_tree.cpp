@@ -44,6 +44,7 @@ struct Run {
 void add_domains(const Topology& topology, std::vector<Run>& runs) {
   for (std::uint32_t i = 0; i < topology.domains().size(); ++i) {
     const Domain& domain = topology.domains()[i];
+    if (domain.nodes == 0) continue;
     const std::uint32_t first = domain.first_node.value();
     runs.push_back(
         {first, first + domain.nodes, bit_of(level_named(domain.level)), DomainId(i), {}});
@@ -135,6 +136,12 @@ void fill_gaps(Run& parent) {
   for (Run& child : parent.inside) fill_gaps(child);
 }
 
+/// Returns the position of a node's site among those of the fleet.
+std::uint8_t site_of(const Topology& topology, NodeId node) {
+  const DomainId site = topology.ancestor(topology.place(node).rack, Level::kSite);
+  return static_cast<std::uint8_t>(site.value() - topology.sites().front().domain.value());
+}
+
 }  // namespace
 
 PlaceTree::PlaceTree(const Topology& topology) : topology_(&topology) {
@@ -153,7 +160,6 @@ PlaceTree::PlaceTree(const Topology& topology) : topology_(&topology) {
   level.push_back(std::move(root));
   places_.push_back({});
   std::uint32_t first = 0;
-  std::uint8_t sites = 0;
   while (!level.empty()) {
     std::vector<Run> below;
     for (std::uint32_t i = 0; i < level.size(); ++i) {
@@ -163,7 +169,7 @@ PlaceTree::PlaceTree(const Topology& topology) : topology_(&topology) {
       place.nodes = {NodeId(run.first), run.count()};
       place.domain = run.domain;
       place.levels = run.levels;
-      if (place.is(TopologyLevel::kSite)) place.site = sites++;
+      if (place.is(TopologyLevel::kSite)) place.site = site_of(topology, NodeId(run.first));
       levels_ |= run.levels;
       place.children = static_cast<std::uint32_t>(run.inside.size());
       if (place.children > 0) place.first_child = PlaceId::at(places_.size());

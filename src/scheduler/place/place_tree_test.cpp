@@ -25,5 +25,19 @@ TEST(PlaceTree, ALeafUnderPartsOfTwoRacksIsLeftOut) {
   EXPECT_EQ(racks, 3u);
 }
 
+TEST(PlaceTree, ASiteWithoutNodesIsNoPlaceAndTheOthersKeepTheirNumbers) {
+  const auto site = [](const std::string& name, int count) {
+    return "- name: " + name + "\n  halls: [{pods: [{racks: [{nodes: [{type: dgx-h100, count: " +
+           std::to_string(count) + "}]}]}]}]\n";
+  };
+  const std::string head = "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n";
+  const Topology topology = built(head + site("a", 1) + site("b", 0) + site("c", 2) + site("d", 0));
+  const PlaceTree tree(topology);
+  EXPECT_EQ(tree[tree.around(NodeId(0))].site, 0);
+  EXPECT_EQ(tree[tree.around(NodeId(2))].site, 2);
+  EXPECT_EQ(tree.places().size(),
+            PlaceTree(built(head + site("a", 1) + site("c", 2))).places().size());
+}
+
 }  // namespace
 }  // namespace orrery

@@ -58,7 +58,7 @@ class TypeChooser {
           catalog_.require<Accelerator>(named.type, named.where);
       if (!accelerator) return forward_error(accelerator);
       const std::optional<FleetTypeId> type = topology_.find_type(named.type);
-      if (type) {
+      if (type && has_nodes(*type)) {
         take(*type, named.speed);
       } else {
         exclude(**accelerator, RejectionKind::kNever,
@@ -71,7 +71,9 @@ class TypeChooser {
 
   Status take_all() {
     std::vector<FleetTypeId> types;
-    for (std::uint32_t i = 0; i < topology_.type_count(); ++i) types.emplace_back(i);
+    for (std::uint32_t i = 0; i < topology_.type_count(); ++i) {
+      if (has_nodes(FleetTypeId(i))) types.emplace_back(i);
+    }
     const auto is_cpu = [&](FleetTypeId type) {
       return topology_.accelerator(type).kind == AcceleratorKind::kCpu;
     };
@@ -99,6 +101,11 @@ class TypeChooser {
     } else {
       choice_.allowed.push_back({type, speed});
     }
+  }
+
+  /// Whether the fleet has nodes of the type, or once had: those of a group with count 0.
+  [[nodiscard]] bool has_nodes(FleetTypeId type) const {
+    return topology_.device_count(Topology::root(), type) > 0;
   }
 
   void exclude(const Accelerator& accelerator, RejectionKind kind, std::string reason) {
@@ -165,7 +172,7 @@ class TypeChooser {
   [[nodiscard]] std::vector<std::string_view> names_of_fleet() const {
     std::vector<std::string_view> names;
     for (std::uint32_t i = 0; i < topology_.type_count(); ++i) {
-      names.push_back(topology_.accelerator(FleetTypeId(i)).id);
+      if (has_nodes(FleetTypeId(i))) names.push_back(topology_.accelerator(FleetTypeId(i)).id);
     }
     return names;
   }

@@ -21,6 +21,18 @@ struct BuiltFleet {
   std::unique_ptr<Topology> topology;
 };
 
+/// Names the facts of a cluster's directory, which its controller uses and a file alone does not.
+Error with_hint(Error error, const CommandOptions& options, const std::string& file) {
+  const std::filesystem::path beside = std::filesystem::path(file).parent_path() / "catalog";
+  std::error_code failed;
+  if (!options.catalog_directory.empty() || !std::filesystem::is_directory(beside, failed)) {
+    return error;
+  }
+  error.message +=
+      fmt::format("; a catalog beside the file is read with --catalog {}", beside.string());
+  return error;
+}
+
 Result<BuiltFleet> build(const CommandOptions& options, const std::string& file) {
   BuiltFleet built;
   const Result<FleetFile> read = load_fleet_file(file);
@@ -29,7 +41,7 @@ Result<BuiltFleet> build(const CommandOptions& options, const std::string& file)
   if (!facts) return forward_error(facts);
   built.facts = std::make_unique<Facts>(*std::move(facts));
   Result<Topology> topology = build_topology(read->spec, built.facts->catalog());
-  if (!topology) return forward_error(topology);
+  if (!topology) return tl::unexpected(with_hint(std::move(topology.error()), options, file));
   built.topology = std::make_unique<Topology>(*std::move(topology));
   return built;
 }

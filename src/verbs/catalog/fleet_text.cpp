@@ -86,6 +86,7 @@ std::string line_text(const Topology& topology, const Siblings& group) {
   }
   switch (domain.level) {
     case Level::kSite:
+      if (domain.nodes == 0) return fmt::format("site {}: no nodes", name);
       return fmt::format("site {}: {}", name, site_text(topology, group.first));
     case Level::kRack:
       return fmt::format("rack {}: {}, {}", name, contents(topology, domain),

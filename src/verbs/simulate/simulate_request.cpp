@@ -60,7 +60,7 @@ void SimulateRequest::set_speeds(const SimulateOptions& asked, TraceJobOptions& 
   const Topology& fleet = fleet_.topology();
   const std::string first =
       asked.machines.accelerators.substr(0, asked.machines.accelerators.find(':'));
-  options.reference = fleet.find_type(first).value_or(FleetTypeId(0));
+  options.reference = fleet.find_type(first).value_or(fleet.types_of(Topology::root()).front());
   if (asked.trace.map == SimulateOptions::Flag::kYes) {
     const Accelerator& recorded = fleet.accelerator(options.reference);
     options.speed = [&fleet, &recorded](std::string_view model, FleetTypeId type) {
