@@ -31,7 +31,7 @@ void print_change(const CommandOptions& options, const v1::FleetChange& change,
 }
 
 Status run_apply(const CommandOptions& options, LiveSession& session, const ApplyOptions& asked) {
-  const Result<std::string> fleet = read_fleet_to_apply(asked.file, options.catalog_directory);
+  const Result<FleetText> fleet = read_fleet_to_apply(asked.file, options.catalog_directory);
   if (!fleet) return tl::unexpected(fleet.error());
   // A call that is repeated finds the fleet changed, so that what it changes is asked for first.
   const Result<v1::FleetChange> change = dry_run_fleet(session, *fleet);
@@ -51,8 +51,7 @@ Status run_apply(const CommandOptions& options, LiveSession& session, const Appl
     print_change(options, applied->change, fleet_change_text(applied->change));
     return tl::unexpected(busy_fleet_error(applied->change));
   }
-  const Result<std::string> followed =
-      follow_fleet(live_call(options, session), *fleet, applied->change);
+  const Result<std::string> followed = follow_fleet(live_call(options, session), applied->change);
   print_change(options, applied->change,
                applied_fleet_text(applied->change) + (followed ? *followed : ""));
   if (!followed) return tl::unexpected(followed.error());
@@ -81,9 +80,13 @@ void add_fleet_apply_command(CLI::App& fleet, const CommandOptions& options, Ver
       "\nDocuments of kind Catalog or Calibration may follow the fleet in its file, each after a\n"
       "line of ---; those of --catalog take their place. They change prices, node types and\n"
       "constants.\n"
-      "\nIt is refused, with exit status 1, where a job holds a node that the file retires, and\n"
-      "where a new catalog or calibration would give a running job another plan. In a directory\n"
-      "of `orrery up` it starts and ends the agents, too.\n");
+      "\nA node is known by its full name: one whose rack, pod, hall or site gets another name\n"
+      "retires and is added anew, unless names: gives the node its name. To retire the last node\n"
+      "of a type of accelerator or of a site, keep its group with count: 0.\n"
+      "\nIt is refused, with exit status 1, where a job holds a node that the file retires,\n"
+      "where a new catalog or calibration would give a running job another plan, and where\n"
+      "another call has changed the fleet meanwhile. In a directory of `orrery up` it starts and\n"
+      "ends the agents, too.\n");
   run_live<ApplyOptions>(verb, options, chosen, {asked, run_apply});
 }
 

@@ -6,20 +6,32 @@
 
 #include "api/orrery_service.hpp"
 #include "base/text/line_changes.hpp"
+#include "base/text/utf8.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
 namespace {
 
+/// The name of the text in the directory of the cluster.
+const std::string kFleetFile = "fleet.yaml";
+
 void fill(const FleetChange& change, v1::FleetChange& view) {
   view.mutable_added()->Add(change.added.begin(), change.added.end());
   view.mutable_retired()->Add(change.retired.begin(), change.retired.end());
+  view.mutable_moved()->Add(change.moved.begin(), change.moved.end());
+  view.set_from(change.from);
   for (const FleetChange::Busy& each : change.busy) {
     v1::BusyNode& busy = *view.add_busy();
     busy.set_node(each.node);
     for (const JobId job : each.jobs) busy.add_jobs(job.value());
   }
   view.set_applied(change.applied);
+}
+
+/// The name by which the caller knows the text; an answer holds a short one alone.
+std::string file_of(const v1::ApplyFleetRequest& request) {
+  constexpr std::size_t kShown = 256;
+  return request.file().empty() ? kFleetFile : printable(request.file(), kShown);
 }
 
 }  // namespace
@@ -45,16 +57,21 @@ void add_fleet_methods(MethodTable& table, Controller& controller, FleetChanged 
       [&controller, changed = std::move(changed)](const v1::ApplyFleetRequest& request,
                                                   const std::shared_ptr<Call>& call) {
         v1::FleetChange view;
+        const std::string file = file_of(request);
         for (const LineChange& line : line_changes(controller.fleet().text(), request.fleet())) {
-          view.add_changed(change_text("fleet.yaml", line));
+          view.add_changed(change_text(file, line));
         }
         const FleetApply how = request.dry_run() ? FleetApply::kDryRun : FleetApply::kApply;
-        const std::string request_id =
+        std::string request_id =
             request.dry_run() ? std::string() : own_request_id(request.request_id(), *call);
         controller.fleet().apply(
-            request.fleet(), how, request_id,
-            [&controller, changed, call, view](const Result<FleetChange>& change) mutable {
-              if (!change) return call->fail(change.error());
+            {request.fleet(), how, std::move(request_id), request.from()},
+            [&controller, changed, call, view, file](Result<FleetChange> change) mutable {
+              if (!change) {
+                Error error = std::move(change.error());
+                if (error.where.file == kFleetFile) error.where.file = file;
+                return call->fail(error);
+              }
               fill(*change, view);
               if (change->applied) {
                 controller.events().note_operator(

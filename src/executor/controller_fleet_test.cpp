@@ -20,9 +20,10 @@ std::string grown(const std::string& names) {
 
 class ControllerFleetTest : public ControllerTest {
  protected:
-  Result<FleetChange> apply(const std::string& fleet, FleetApply how = FleetApply::kApply) {
+  Result<FleetChange> apply(const std::string& fleet, FleetApply how = FleetApply::kApply,
+                            const std::string& from = "") {
     std::optional<Result<FleetChange>> answer;
-    controller_->fleet().apply(fleet, how, "",
+    controller_->fleet().apply({fleet, how, "", from},
                                [&](Result<FleetChange> change) { answer = std::move(change); });
     await([&] { return answer.has_value(); });
     return *answer;
@@ -199,6 +200,65 @@ TEST_F(ControllerFleetTest, JobsThatWaitMayUseATypeThatIsAdded) {
   Session session;
   join("node7", session, "h200");
   await([&] { return !session.orders<LaunchRanks>().empty(); });
+}
+
+// A group with count 0 keeps the type in the log's numbers, and has no nodes.
+TEST_F(ControllerFleetTest, TheLastNodeOfATypeRetiresAndItsJobsWait) {
+  const auto batch = [](const char* name) {
+    return fmt::format(
+        "apiVersion: orrery/v1\nkind: Batch\nname: {}\n"
+        "roles: [{{accelerators: 8, types: [h200]}}]\nlaunch: {{command: [sh]}}\n",
+        name);
+  };
+  ASSERT_TRUE(apply(with_h200()));
+  const auto waits = submit(batch("waits"));
+  ASSERT_TRUE(waits) << waits.error().text();
+  std::string without = with_h200();
+  const std::string one = "count: 1, names: node7";
+  without.replace(without.find(one), one.size(), "count: 0");
+  const Result<FleetChange> gone = apply(without);
+  ASSERT_TRUE(gone) << gone.error().text();
+  EXPECT_EQ(gone->retired, std::vector<std::string>{"node7"});
+  for (const bool restarted : {false, true}) {
+    if (restarted) stop(), start();
+    EXPECT_EQ(controller_->state().setup().topology->node_count(), 2U);
+    EXPECT_EQ(controller_->state().setup().topology->type_count(), 2U);
+    EXPECT_EQ(controller_->state().job(waits->front()).phase, JobPhase::kQueued);
+    const auto late = submit(batch("late"));
+    ASSERT_FALSE(late);
+    EXPECT_NE(late.error().text().find("the fleet has no nvidia-h200"), std::string::npos)
+        << late.error().text();
+  }
+  Session session;
+  join("node0", session);
+  ASSERT_TRUE(submit(job("other")));
+  await([&] { return !session.orders<LaunchRanks>().empty(); });
+}
+
+TEST_F(ControllerFleetTest, AChangeThatWasShownForAnotherFleetIsRefused) {
+  const Result<FleetChange> shown = apply(grown("node7"), FleetApply::kDryRun);
+  ASSERT_TRUE(shown) << shown.error().text();
+  ASSERT_TRUE(apply(grown("node8")));
+  const Result<FleetChange> late = apply(grown("node7"), FleetApply::kApply, shown->from);
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().kind, ErrorKind::kInfeasible);
+  EXPECT_TRUE(node("node8").valid());
+  const std::string from = apply(grown("node7"), FleetApply::kDryRun)->from;
+  for (const bool repeated : {false, true}) {
+    const Result<FleetChange> done = apply(grown("node7"), FleetApply::kApply, from);
+    ASSERT_TRUE(done) << repeated << done.error().text();
+    EXPECT_TRUE(done->applied);
+  }
+}
+
+TEST_F(ControllerFleetTest, NodesWhoseRackGetsAnotherNameAreCounted) {
+  std::string renamed = kLabFleet;
+  renamed.insert(renamed.find("nodes: [{type"), "name: first\n        ");
+  const Result<FleetChange> change = apply(renamed);
+  ASSERT_TRUE(change) << change.error().text();
+  EXPECT_EQ(change->moved, (std::vector<std::string>{"node0", "node1"}));
+  EXPECT_TRUE(change->retired.empty());
+  EXPECT_TRUE(apply(renamed + "# a comment\n")->moved.empty());
 }
 
 // The controller ends after the change is durable and before all jobs are resolved.

@@ -1,8 +1,11 @@
 #include "executor/fleet_changes.hpp"
 
+#include <fmt/format.h>
+
 #include <set>
 #include <utility>
 
+#include "base/format/xxh3.hpp"
 #include "control/state/snapshot.hpp"
 #include "fleet/fleet_map.hpp"
 
@@ -17,6 +20,19 @@ std::vector<JobId> jobs_left_on(const State& state, NodeId node) {
     if (ghost.at.node == node) jobs.insert(ghost.job);
   }
   return {jobs.begin(), jobs.end()};
+}
+
+/// Returns the names of nodes whose rack has another path, in the order of their old ids.
+std::vector<std::string> moved_nodes(const Topology& from, const Topology& to,
+                                     const FleetMap& map) {
+  std::vector<std::string> moved;
+  for (std::size_t i = 0; i < map.nodes.size(); ++i) {
+    if (!map.nodes[i].valid()) continue;
+    const NodeId before = NodeId::at(i);
+    if (from.path(from.place(before).rack) == to.path(to.place(map.nodes[i]).rack)) continue;
+    moved.push_back(from.node_name(before));
+  }
+  return moved;
 }
 
 }  // namespace
@@ -42,12 +58,22 @@ Result<FleetChange> FleetChanges::change_to(const std::string& yaml) const {
     std::vector<JobId> jobs = jobs_left_on(state(), node);
     if (!jobs.empty()) change.busy.push_back({change.retired.back(), std::move(jobs)});
   }
+  change.moved = moved_nodes(*setup.topology, *(*next)->topology, *map);
+  change.from = digest();
   return change;
 }
 
-void FleetChanges::apply(const std::string& yaml, FleetApply how, const std::string& request_id,
-                         Answered answered) {
+std::string FleetChanges::digest() const { return fmt::format("{:016x}", xxh3(text())); }
+
+void FleetChanges::apply(const NewFleet& next, Answered answered) {
+  const std::string& yaml = next.yaml;
   if (Status running = host_.check_running(); !running) return answered(forward_error(running));
+  // A request that is repeated finds its own fleet.
+  if (!next.from.empty() && next.from != digest() && yaml != text()) {
+    return answered(infeasible(
+        "the fleet was changed by another call since the difference was looked at; look at it "
+        "again with --dry-run"));
+  }
   Result<FleetChange> change = change_to(yaml);
   bool fits = change && change->busy.empty();
   if (fits) {
@@ -55,7 +81,7 @@ void FleetChanges::apply(const std::string& yaml, FleetApply how, const std::str
     fits = checked.has_value();
     if (!fits) change = forward_error(checked);
   }
-  if (!fits || how == FleetApply::kDryRun) return answered(std::move(change));
+  if (!fits || next.how == FleetApply::kDryRun) return answered(std::move(change));
   change->applied = true;
   if (yaml == text()) {
     return host_.control().after_durable(
@@ -65,7 +91,7 @@ void FleetChanges::apply(const std::string& yaml, FleetApply how, const std::str
   const FleetMap map = *fleet_map(before, *(*state().setup().fleets.source(yaml))->topology);
   for (const NodeId node : map.retired()) followers_.sessions.lose_commands(node);
   host_.control().drop_orders();
-  host_.handle(SetFleet{yaml}, request_id,
+  host_.handle(SetFleet{yaml}, next.request_id,
                [change = *std::move(change), answered = std::move(answered)](const Answer& answer) {
                  if (!answer.status) return answered(tl::unexpected(answer.status.error()));
                  answered(change);

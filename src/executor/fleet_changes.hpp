@@ -23,6 +23,16 @@
 
 namespace orrery {
 
+enum class FleetApply : std::uint8_t { kDryRun, kApply };
+
+/// A request to change the fleet.
+struct NewFleet {
+  std::string yaml;  ///< of a Fleet file
+  FleetApply how = FleetApply::kApply;
+  std::string request_id;
+  std::string from;  ///< FleetChange::from of the fleet that it is to change; empty: any
+};
+
 /// What a new fleet file changes.
 struct FleetChange {
   struct Busy {
@@ -31,10 +41,11 @@ struct FleetChange {
   };
   std::vector<std::string> added;  ///< names of nodes
   std::vector<std::string> retired;
+  std::vector<std::string> moved;  ///< nodes that stay, in a rack of another name
   std::vector<Busy> busy;  ///< retired nodes that jobs still hold: the fleet cannot change yet
   bool applied = false;    ///< false: a dry run, or nodes are busy
+  std::string from;        ///< digest of the text of the fleet that is changed
 };
-enum class FleetApply : std::uint8_t { kDryRun, kApply };
 
 class FleetChanges {
  public:
@@ -51,9 +62,8 @@ class FleetChanges {
   using Answered = std::function<void(Result<FleetChange>)>;
   /// Changes the fleet to that of a Fleet file; `answered` is called when the change is durable.
   /// Errors: those of the text ("fleet.yaml:3:5: ..."); a site or accelerator type of before that
-  /// is gone or in another order.
-  void apply(const std::string& yaml, FleetApply how, const std::string& request_id,
-             Answered answered);
+  /// is gone or in another order; the fleet was changed by another request since `from`.
+  void apply(const NewFleet& next, Answered answered);
   /// The text of the fleet that holds now.
   [[nodiscard]] const std::string& text() const;
 
@@ -70,6 +80,7 @@ class FleetChanges {
 
  private:
   [[nodiscard]] Result<FleetChange> change_to(const std::string& yaml) const;
+  [[nodiscard]] std::string digest() const;
   void use(const FleetMap& map);
   [[nodiscard]] const State& state() const { return host_.state(); }
   [[nodiscard]] bool changed_before() const { return !state().setup().fleets.text.empty(); }

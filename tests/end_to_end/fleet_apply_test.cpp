@@ -282,6 +282,13 @@ TEST_F(FleetApplyTest, AnIdleNodeThatIsRetiredLosesItsAgentAndMayComeBack) {
   const CliRun refused = live("fleet apply " + wrong);
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.err.find("wrong.yaml:"), std::string::npos) << refused.err;
+  std::string unknown = fleet_of(4);
+  unknown.replace(unknown.find("type: "), 6, "type: no-");
+  const CliRun of_catalog = live("fleet apply " + write("unknown.yaml", unknown));
+  EXPECT_EQ(of_catalog.code, 2);
+  EXPECT_TRUE(of_catalog.err.find("unknown.yaml:") != std::string::npos &&
+              of_catalog.err.find("no-") != std::string::npos)
+      << of_catalog.err;
   EXPECT_EQ(nodes().size(), 4u);
 }
 

@@ -12,7 +12,6 @@
 
 #include "base/format/document.hpp"
 #include "base/system/real_clock.hpp"
-#include "base/system/real_storage.hpp"
 #include "base/text/terminal_text.hpp"
 #include "fleet/spec/spec.hpp"
 #include "verbs/local/local_cluster.hpp"
@@ -25,6 +24,14 @@ constexpr int kEmptyLookMs = 200;
 constexpr Duration kTellEvery = Duration::seconds(10);
 /// A request is at most 4 MiB, and has other fields.
 constexpr std::size_t kFleetMax = (std::size_t{4} << 20) - 4'096;
+
+/// Makes the line ends of another system those of the controller's text, so that an unchanged line
+/// is not shown as changed.
+void drop_carriage_returns(std::string& text) {
+  for (std::size_t at = text.find("\r\n"); at != text.npos; at = text.find("\r\n", at)) {
+    text.erase(at, 1);
+  }
+}
 
 /// Puts the files of a directory in the place of the documents that follow a fleet.
 Status add_facts(const std::string& directory, std::string& fleet) {
@@ -55,11 +62,15 @@ Status add_facts(const std::string& directory, std::string& fleet) {
 
 enum class Asking { kDryRun, kApply };
 
-Result<v1::FleetChange> ask(LiveSession& session, const std::string& fleet, Asking what) {
+/// `from`: digest of the fleet for which the change was shown; empty: none was.
+Result<v1::FleetChange> ask(LiveSession& session, const FleetText& fleet, Asking what,
+                            const std::string& from) {
   v1::ApplyFleetRequest request;
   request.set_request_id(session.request_id());
-  request.set_fleet(fleet);
+  request.set_fleet(fleet.yaml);
+  request.set_file(fleet.file);
   request.set_dry_run(what == Asking::kDryRun);
+  request.set_from(from);
   return session.client().call<v1::FleetChange>("ApplyFleet", request);
 }
 
@@ -134,21 +145,22 @@ Result<std::string> first_document(const std::string& text) {
   return text.substr(0, end);
 }
 
-Result<std::string> read_fleet_to_apply(const std::string& file,
-                                        const std::string& facts_directory) {
+Result<FleetText> read_fleet_to_apply(const std::string& file, const std::string& facts_directory) {
   Result<std::string> text = read_file(file, kFleetMax);
-  if (!text) return text;
-  // An error then names this file, and not the one that the controller writes.
-  const Result<FleetFile> read = read_fleet_file(*text, file == "-" ? "<stdin>" : file);
+  if (!text) return forward_error(text);
+  drop_carriage_returns(*text);
+  FleetText fleet{*std::move(text), file == "-" ? "<stdin>" : file};
+  const Result<FleetFile> read = read_fleet_file(fleet.yaml, fleet.file);
   if (!read) return tl::unexpected(read.error());
-  if (Status added = add_facts(facts_directory, *text); !added) return forward_error(added);
-  if (text->size() <= kFleetMax) return text;
+  if (Status added = add_facts(facts_directory, fleet.yaml); !added) return forward_error(added);
+  if (!facts_directory.empty()) fleet.file += fmt::format(" with {}", facts_directory);
+  if (fleet.yaml.size() <= kFleetMax) return fleet;
   return input_error({}, fmt::format("{} with the files of {}: {} bytes, expected at most {}", file,
-                                     facts_directory, text->size(), kFleetMax));
+                                     facts_directory, fleet.yaml.size(), kFleetMax));
 }
 
-Result<v1::FleetChange> dry_run_fleet(LiveSession& session, const std::string& fleet) {
-  return ask(session, fleet, Asking::kDryRun);
+Result<v1::FleetChange> dry_run_fleet(LiveSession& session, const FleetText& fleet) {
+  return ask(session, fleet, Asking::kDryRun, "");
 }
 
 Result<AppliedFleet> apply_fleet(LiveSession& session, const FleetApplication& application,
@@ -160,7 +172,8 @@ Result<AppliedFleet> apply_fleet(LiveSession& session, const FleetApplication& a
       if (application.busy == BusyNodes::kRefuse) return AppliedFleet{std::move(now), true};
       if (Status emptied = emptying.run(now); !emptied) return forward_error(emptied);
     }
-    Result<v1::FleetChange> answer = ask(session, application.fleet, Asking::kApply);
+    Result<v1::FleetChange> answer =
+        ask(session, application.fleet, Asking::kApply, application.change.from());
     if (!answer) return forward_error(answer);
     if (answer->applied()) break;
     if (answer->busy().empty()) {
@@ -174,19 +187,12 @@ Result<AppliedFleet> apply_fleet(LiveSession& session, const FleetApplication& a
   return applied;
 }
 
-Result<std::string> follow_fleet(const LiveCall& call, const std::string& fleet,
-                                 const v1::FleetChange& change) {
+Result<std::string> follow_fleet(const LiveCall& call, const v1::FleetChange& change) {
   const std::string directory = cluster_directory(call.options);
   const FleetPlace place{call.session.client().address(), directory};
   std::error_code failed;
   if (!std::filesystem::exists(directory + "/local.json", failed)) {
     return join_text(change.added(), place);
-  }
-  RealStorage storage;
-  const std::string path = directory + "/fleet.yaml";
-  if (const auto there = storage.read_file(path, kFleetMax); !there || *there != fleet) {
-    StorageStatus put = storage.write_file(path, fleet);
-    if (!put) return forward_error(put);
   }
   Result<LocalCluster> cluster = LocalCluster::open(directory);
   if (!cluster) return forward_error(cluster);

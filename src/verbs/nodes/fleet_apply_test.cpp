@@ -25,36 +25,43 @@ class FleetApplyTest : public LiveClusterTest {
     return change;
   }
   [[nodiscard]] Result<AppliedFleet> apply(const v1::FleetChange& change, BusyNodes busy) {
-    const std::string fleet = "the fleet";
+    const FleetText fleet{"the fleet", "f.yaml"};
     return apply_fleet(session(), {.fleet = fleet, .change = change, .busy = busy}, progress());
   }
 };
 
 /// Returns the error of a fleet file with the facts of a directory.
 std::string refusal(const std::string& fleet, const std::string& facts) {
-  const Result<std::string> text = read_fleet_to_apply(fleet, facts);
+  const Result<FleetText> text = read_fleet_to_apply(fleet, facts);
   return text ? "accepted" : text.error().text();
 }
 
 TEST(FleetToApply, AFileIsTakenAsItIsAndItsErrorsHaveItsName) {
   const ScratchFiles files;
   const std::string fleet = files.write("fleet.yaml", kFleet);
-  EXPECT_EQ(read_fleet_to_apply(fleet, "").value(), kFleet);
+  EXPECT_EQ(read_fleet_to_apply(fleet, "").value().yaml, kFleet);
   files.write("fleet.yaml", "apiVersion: orrery/v1\nkind: Fleet\nsits: []\n");
   const std::string error = refusal(fleet, "");
   EXPECT_TRUE(error.starts_with(fleet + ":3:1: ")) << error;
+}
+
+TEST(FleetToApply, LineEndsOfAnotherSystemAreNoChange) {
+  const ScratchFiles files;
+  std::string text;
+  for (const char each : kFleet) text += each == '\n' ? "\r\n" : std::string(1, each);
+  EXPECT_EQ(read_fleet_to_apply(files.write("fleet.yaml", text), "").value().yaml, kFleet);
 }
 
 TEST(FleetToApply, FactsOfADirectoryAreThePlaceOfThoseThatFollowTheFleet) {
   const ScratchFiles files;
   const std::string old = "kind: Catalog\nname: old\n";
   const std::string fleet = files.write("fleet.yaml", kFleet + "---\n" + old);
-  EXPECT_EQ(read_fleet_to_apply(fleet, "").value(), kFleet + "---\n" + old);
+  EXPECT_EQ(read_fleet_to_apply(fleet, "").value().yaml, kFleet + "---\n" + old);
   files.write("facts/b.yaml", "kind: Catalog\nname: b");
   files.write("facts/a.yaml", "kind: Catalog\nname: a\n");
   files.write("facts/calibration.yaml", "kind: Calibration\nname: c\n");
   files.write("facts/notes.txt", "no facts");
-  EXPECT_EQ(read_fleet_to_apply(fleet, files.path("facts")).value(),
+  EXPECT_EQ(read_fleet_to_apply(fleet, files.path("facts")).value().yaml,
             kFleet +
                 "---\n# a.yaml\nkind: Catalog\nname: a\n"
                 "---\n# b.yaml\nkind: Catalog\nname: b\n"
@@ -92,9 +99,9 @@ TEST(FleetToApply, ARequestHoldsAFleetAndItsFactsToTheLastByte) {
   }
   filled.resize(left, '\n');
   files.write("facts/a.yaml", head + filled);
-  const Result<std::string> whole = read_fleet_to_apply(fleet, files.path("facts"));
+  const Result<FleetText> whole = read_fleet_to_apply(fleet, files.path("facts"));
   ASSERT_TRUE(whole) << whole.error().text();
-  EXPECT_EQ(whole->size(), kMost);
+  EXPECT_EQ(whole->yaml.size(), kMost);
   files.write("facts/a.yaml", head + filled + "\n");
   EXPECT_EQ(refusal(fleet, files.path("facts")),
             fmt::format("{} with the files of {}: {} bytes, expected at most {}", fleet,
@@ -152,9 +159,9 @@ TEST_F(FleetApplyTest, AControllerThatRefusesWithoutAReasonIsAnError) {
 TEST_F(FleetApplyTest, WhereAgentsAreNotOfOrreryUpTheirCommandsAreTold) {
   options_.cluster_directory = files_.path("");
   v1::FleetChange change;
-  EXPECT_EQ(follow_fleet(call(), "", change).value(), "");
+  EXPECT_EQ(follow_fleet(call(), change).value(), "");
   change.add_added("n9");
-  const auto text = follow_fleet(call(), "", change);
+  const auto text = follow_fleet(call(), change);
   ASSERT_TRUE(text) << text.error().text();
   EXPECT_NE(text->find("--node n9 --controller " + controller_.address()), std::string::npos);
 }

@@ -49,7 +49,7 @@ std::string list_text(const NodeNames& names) { return first_of(names); }
 
 std::string fleet_change_text(const v1::FleetChange& change) {
   std::string text = nodes_line(change.added(), "added") + nodes_line(change.retired(), "retired") +
-                     busy_lines(change);
+                     nodes_line(change.moved(), "in a rack of another name") + busy_lines(change);
   for (const std::string& line : change.changed()) text += one_line(line) + "\n";
   return text;
 }

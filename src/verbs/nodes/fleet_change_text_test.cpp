@@ -30,6 +30,9 @@ TEST(FleetChangeTextTest, AChangeSaysWhatComesWhatGoesAndWhatIsBusy) {
   EXPECT_EQ(fleet_change_text(change),
             "1 node added: n0\n1 node retired: old\\x1b\nold\\x1b is busy: job 7\n"
             "fleet.yaml:9: \"count: 2\" is now \"count: 4\"\n");
+  change.add_moved("n7");
+  EXPECT_NE(fleet_change_text(change).find("1 node in a rack of another name: n7\n"),
+            std::string::npos);
   busy.add_jobs(12);
   EXPECT_NE(fleet_change_text(change).find("is busy: jobs 7, 12\n"), std::string::npos);
 }
