@@ -114,6 +114,13 @@ int checked_output(int code) {
   return kExitFailed;
 }
 
+/// Makes `orrery help VERB` what it is elsewhere: `orrery VERB --help`.
+void take_help(std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front() != "help") return;
+  arguments.erase(arguments.begin());
+  arguments.emplace_back("--help");
+}
+
 int run(int argc, char** argv) {
   // What fails is told where it fails.
   const bool verbose = std::getenv("GRPC_VERBOSITY") != nullptr;
@@ -140,6 +147,7 @@ int run(int argc, char** argv) {
     return checked_output(0);
   }
   take_command(arguments, options);
+  take_help(arguments);
   if (const std::optional<std::string> unknown = unknown_verb(app, arguments); unknown) {
     print_message(fmt::format("orrery: {} (--help lists the verbs)\n", *unknown));
     return kExitWrongInput;

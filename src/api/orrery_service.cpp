@@ -294,7 +294,8 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
     if (!shown.waiting().empty()) text += ": it " + shown.waiting();
     const std::string slowed = slowed_note(controller_, job);
     if (!slowed.empty()) text += ": it " + slowed;
-    if (!shown.reason().empty()) text += ", its last attempt stopped: " + shown.reason();
+    const bool has_reason = !shown.reason().empty() && shown.reason() != shown.phase();
+    if (has_reason) text += ", its last attempt stopped: " + shown.reason();
     if (!shown.blame().empty()) text += " (" + shown.blame() + ")";
     view.set_text(terminal_text(text, Newlines::kEscaped) + ".\n");
   }

@@ -34,6 +34,7 @@ std::string Duration::text() const {
     const std::string large = fmt::format("{} {}", ns_ / kUnits[i].ns, kUnits[i].name);
     return small == 0 ? large : fmt::format("{} {} {}", large, small, kUnits[i + 1].name);
   }
+  if (ns_ == 0) return "0 s";
   const double ns = static_cast<double>(ns_);
   if (ns_ >= 1'000'000'000) return fmt::format("{:.4g} s", ns * 1e-9);
   if (ns_ >= 1'000'000) return fmt::format("{:.4g} ms", ns * 1e-6);

@@ -75,7 +75,7 @@ TEST(Duration, AddsInPlace) {
 }
 
 TEST(Duration, IsShownInAtMostTwoUnits) {
-  EXPECT_EQ(ns(0).text(), "0 ns");
+  EXPECT_EQ(ns(0).text(), "0 s");
   EXPECT_EQ(ns(999).text(), "999 ns");
   EXPECT_EQ(ns(1500).text(), "1.5 us");
   EXPECT_EQ(Duration::milliseconds(250).text(), "250 ms");

@@ -70,7 +70,7 @@ std::string Explainer::why_busy(const Refusal& refusal) const {
       fmt::format("{} nodes with {} of {}", (gang.devices + each - 1) / each, each, type);
   const std::uint32_t units_free = have / each;
   if (refusal.level == TopologyLevel::kFleet) {
-    return fmt::format("the fleet has not {} free; it has {}", units, units_free);
+    return fmt::format("the fleet does not have {} free; it has {}", units, units_free);
   }
   return fmt::format("no {} has {} free; the fullest has {}", level_name(refusal.level), units,
                      units_free);

@@ -164,8 +164,9 @@ class Reasons {
   [[nodiscard]] std::string segment_text() const {
     const std::uint64_t most = largest(TopologyLevel::kScaleUp);
     if (most >= gang_.segment) {
-      return fmt::format("topology.segment: the fleet has not enough scale-up domains with {}",
-                         nodes(gang_.segment));
+      return fmt::format(
+          "topology.segment: the fleet does not have enough scale-up domains with {}",
+          nodes(gang_.segment));
     }
     return fmt::format("topology.segment: no scale-up domain has {}; the largest has {}",
                        nodes(gang_.segment), most);
@@ -190,13 +191,13 @@ class Reasons {
     less = gang_;
     less.exclusive.reset();
     if (fits_without(less)) {
-      return fmt::format("topology.exclusive: the fleet has not {} alone in {} {}", nodes(units_),
-                         units_ == 1 ? "a" : "their", word_of(*gang_.exclusive));
+      return fmt::format("topology.exclusive: the fleet does not have {} alone in {} {}",
+                         nodes(units_), units_ == 1 ? "a" : "their", word_of(*gang_.exclusive));
     }
     less = gang_;
     less.rails_aligned = false;
     if (fits_without(less)) {
-      return fmt::format("topology.rails_aligned: the fleet has not {} at the same positions",
+      return fmt::format("topology.rails_aligned: the fleet does not have {} at the same positions",
                          nodes(units_));
     }
     less = gang_;

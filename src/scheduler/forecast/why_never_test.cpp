@@ -54,8 +54,8 @@ TEST(WhyNever, ASegmentIsLargerThanTheScaleUpDomain) {
             "nvidia-gb200-186g; the largest has 18");
   EXPECT_EQ(
       lab.never(batch("roles: [{accelerators: 576, topology: {segment: 16}}]\n")),
-      "never: role \"main\": topology.segment: the fleet has not enough scale-up domains with "
-      "16 nodes of nvidia-gb200-186g");
+      "never: role \"main\": topology.segment: the fleet does not have enough scale-up domains "
+      "with 16 nodes of nvidia-gb200-186g");
   EXPECT_EQ(
       lab.never(batch("roles: [{accelerators: 100, topology: {segment: 16}}]\n")),
       "never: role \"main\": topology.segment: 100 of nvidia-gb200-186g are not whole runs of 16 "

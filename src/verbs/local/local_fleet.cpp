@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <utility>
 
 #include "base/format/yaml_writer.hpp"
+#include "fleet/rack_cooling.hpp"
 #include "fleet/spec/accelerator_fleet.hpp"
 #include "fleet/spec/builder.hpp"
 #include "fleet/topology.hpp"
@@ -45,6 +47,21 @@ void name_nodes(FleetSpec& spec) {
         group.names =
             last == next ? fmt::format("node-{}", next) : fmt::format("node-[{}-{}]", next, last);
         next = last + 1;
+      }
+    }
+  }
+}
+
+/// Gives each rack the most room, so that nodes can be added to it.
+void leave_room(const Catalog& catalog, AcceleratorFleet& fleet) {
+  for (PodSpec& pod : fleet.spec.sites.front().halls.front().pods) {
+    for (RackSpec& rack : pod.racks) {
+      const std::string& id = rack.nodes.front().type;
+      const auto made = std::ranges::find(fleet.nodes, id, &NodeType::id);
+      const NodeType* type =
+          made == fleet.nodes.end() ? catalog.find<NodeType>(id) : std::to_address(made);
+      if (const CoolingClass* densest = densest_cooling(catalog, *type); densest != nullptr) {
+        rack.cooling = densest->id;
       }
     }
   }
@@ -105,6 +122,7 @@ Status write_local_fleet(Storage& storage, const std::string& directory,
   fleet->spec.name = "local";
   fleet->spec.description = fmt::format("{} emulated nodes of {} x {}", *nodes, *each, type);
   name_nodes(fleet->spec);
+  leave_room(*catalog, *fleet);
   StorageStatus ready = storage.make_directories(directory);
   if (!ready) return forward_error(ready);
   if (!fleet->nodes.empty()) {

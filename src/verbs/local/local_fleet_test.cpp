@@ -32,6 +32,19 @@ TEST_F(LocalFleetTest, WithoutOptionsThereAreFourNodesOfTwo) {
   EXPECT_NE(nodes->back().type.find("h100"), std::string::npos);
 }
 
+TEST_F(LocalFleetTest, ARackHasRoomForMoreNodes) {
+  ASSERT_TRUE(write({.nodes = 2}));
+  std::string text = storage_.read_file(directory_ + "/fleet.yaml", 1 << 20).value();
+  const std::string named = "node-[0-1]";
+  text.replace(text.find(named), named.size(), "node-[0-15]");
+  const std::string two = "count: 2";
+  text.replace(text.find(two), two.size(), "count: 16");
+  ASSERT_TRUE(storage_.write_file(directory_ + "/fleet.yaml", text));
+  const auto nodes = read_local_fleet(directory_);
+  ASSERT_TRUE(nodes) << nodes.error().text() << text;
+  EXPECT_EQ(nodes->size(), 16u);
+}
+
 TEST_F(LocalFleetTest, NumbersOutOfRangeAreRefusedAndNothingIsWritten) {
   EXPECT_EQ(write({.nodes = 0}).error().text(), "--nodes 0: expected 1 to 1000");
   EXPECT_EQ(write({.nodes = 1'001}).error().text(), "--nodes 1001: expected 1 to 1000");
