@@ -3,7 +3,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
-#include "verbs/catalog/catalog_report.hpp"
+#include "verbs/catalog/catalog_answer.hpp"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
 #include "apps/orrery/plan_options.hpp"
-#include "verbs/compare/compare_report.hpp"
+#include "verbs/compare/compare_answer.hpp"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
-#include "verbs/compare/estimate_report.hpp"
+#include "verbs/compare/estimate_answer.hpp"
 
 namespace orrery {
 namespace {

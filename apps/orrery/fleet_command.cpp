@@ -6,7 +6,7 @@
 #include "apps/orrery/output.hpp"
 #include "fleet/import/kubernetes_import.hpp"
 #include "fleet/import/slurm_import.hpp"
-#include "verbs/catalog/fleet_report.hpp"
+#include "verbs/catalog/fleet_answer.hpp"
 
 namespace orrery {
 namespace {

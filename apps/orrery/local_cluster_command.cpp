@@ -8,8 +8,8 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
 #include "verbs/cluster/live_session.hpp"
+#include "verbs/local/local_answer.hpp"
 #include "verbs/local/local_cluster.hpp"
-#include "verbs/local/local_report.hpp"
 
 namespace orrery {
 namespace {

@@ -10,8 +10,8 @@
 #include "apps/orrery/serve_command.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/quantity_text.hpp"
-#include "verbs/plan/plan_report.hpp"
-#include "verbs/serve/serve_report.hpp"
+#include "verbs/plan/plan_answer.hpp"
+#include "verbs/serve/serve_answer.hpp"
 
 namespace orrery {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
-#include "verbs/training/prediction_report.hpp"
+#include "verbs/training/prediction_answer.hpp"
 
 namespace orrery {
 

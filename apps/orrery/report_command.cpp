@@ -3,7 +3,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
-#include "verbs/training/training_report.hpp"
+#include "verbs/training/training_answer.hpp"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
-#include "verbs/schedule/schedule_report.hpp"
+#include "verbs/schedule/schedule_answer.hpp"
 
 namespace orrery {
 

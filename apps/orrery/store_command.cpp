@@ -5,7 +5,7 @@
 #include "apps/orrery/output.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
 #include "base/text/terminal_text.hpp"
-#include "verbs/store/store_report.hpp"
+#include "verbs/store/store_answer.hpp"
 
 namespace orrery {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "apps/orrery/output.hpp"
-#include "verbs/store/store_rescue_report.hpp"
+#include "verbs/store/store_rescue_answer.hpp"
 
 namespace orrery {
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "verbs/serve/serve_report.hpp"
+#include "verbs/serve/serve_answer.hpp"
 
 namespace orrery {
 namespace {

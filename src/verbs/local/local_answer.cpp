@@ -1,0 +1,94 @@
+#include "verbs/local/local_answer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+#include "base/text/count_text.hpp"
+
+namespace orrery {
+
+Result<RunningCluster> running_cluster(LocalCluster& cluster, std::vector<std::string> started) {
+  const Result<bool> root = cluster.runs_jobs_as_root();
+  if (!root) return tl::unexpected(root.error());
+  return RunningCluster{.directory = cluster.directory(),
+                        .asked = {},
+                        .address = cluster.address(),
+                        .nodes = cluster.nodes(),
+                        .unknown = cluster.unknown(),
+                        .started = std::move(started),
+                        .jobs_run_as_root = *root};
+}
+
+RunningText running_text(const RunningCluster& cluster) {
+  const std::size_t all = cluster.nodes.size() + 1;
+  const std::string what = cluster.started.empty() ? "already running"
+                           : cluster.started.size() == all
+                               ? "started"
+                               : fmt::format("started {}; the rest was already running",
+                                             fmt::join(cluster.started, ", "));
+  RunningText text;
+  text.head =
+      fmt::format("A local cluster of {} at {} ({}): {}.\n", counted(cluster.nodes.size(), "node"),
+                  cluster.address, cluster.directory, what);
+  if (!cluster.unknown.empty()) {
+    text.note = fmt::format(
+        "note: fleet.yaml names {}, which this cluster does not have: `orrery fleet apply "
+        "{}/fleet.yaml` adds them\n",
+        fmt::join(cluster.unknown, ", "), cluster.directory);
+  }
+  const LocalNode& node = cluster.nodes.front();
+  text.rest =
+      fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
+                  node.accelerators, node.type);
+  if (cluster.jobs_run_as_root) {
+    text.rest +=
+        "WARNING: jobs run as root, so that any job can read the keys of this cluster and stop "
+        "other jobs.\nDo not let other users submit jobs, or set run_as for each tenant in "
+        "DIR/tenants.yaml.\n\n";
+  }
+  const std::string dir = cluster.asked.empty() ? "" : fmt::format(" --dir {}", cluster.asked);
+  text.rest += fmt::format(
+      "  orrery{0} submit -- python3 -c 'print(\"hello\")'\n"
+      "  orrery{0} jobs --all\n"
+      "  orrery{0} logs -f 0\n"
+      "  orrery{0} down\n",
+      dir);
+  return text;
+}
+
+Json running_json(const RunningCluster& cluster) {
+  Json names = Json::array();
+  for (const LocalNode& each : cluster.nodes) names.push_back(each.name);
+  const LocalNode& node = cluster.nodes.front();
+  return {{"dir", cluster.directory},
+          {"address", cluster.address},
+          {"nodes", names},
+          {"accelerator", node.type},
+          {"accelerators", node.accelerators},
+          {"emulated", true},
+          {"unknown_nodes", cluster.unknown},
+          {"jobs_run_as_root", cluster.jobs_run_as_root},
+          {"started", cluster.started}};
+}
+
+VerbAnswer ended_answer(const LocalCluster::Ended& ended, LocalCluster::Keepers keepers) {
+  return {
+      fmt::format("stopped {}, {} and {}; {}\n", counted(ended.controllers, "controller"),
+                  counted(ended.agents, "agent"), counted(ended.keepers, "keeper"),
+                  keepers == LocalCluster::Keepers::kKeep
+                      ? "running jobs continue, and `orrery up` takes them over"
+                      : "unfinished jobs restart with `orrery up`"),
+      {{"controllers", ended.controllers}, {"agents", ended.agents}, {"keepers", ended.keepers}}};
+}
+
+Status check_ended(const LocalCluster::Ended& ended) {
+  if (ended.other_controller == 0) return {};
+  return infeasible(
+      fmt::format("a controller that `orrery up` did not start is still running: process {0}; "
+                  "`kill {0}` stops it",
+                  ended.other_controller));
+}
+
+}  // namespace orrery

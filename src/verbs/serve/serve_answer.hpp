@@ -1,0 +1,24 @@
+// verbs/serve/serve_answer.hpp - plans of inference services, for programs and for people.
+#pragma once
+
+#include <string>
+
+#include "base/format/field_writer.hpp"
+#include "verbs/serve/serve_request.hpp"
+#include "verbs/verb_answer.hpp"
+
+namespace orrery {
+
+/// Returns {plans, by_accelerator, best_by, assumptions, refused, terms, layouts}; figures that are
+/// not published are null.
+[[nodiscard]] Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& request);
+
+/// Returns a table, and an explanation of the best plan.
+[[nodiscard]] std::string serving_answer_text(const ServingAnswer& answer,
+                                              const ServeRequest& request);
+
+/// The answer of `orrery plan --serve`. Errors: those of serve_request() and plan_serving().
+[[nodiscard]] Result<VerbAnswer> report_serving(const CommandOptions& options,
+                                                const ServeCall& call);
+
+}  // namespace orrery

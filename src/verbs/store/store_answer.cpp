@@ -1,0 +1,179 @@
+#include "verbs/store/store_answer.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+
+#include "base/format/field_writer.hpp"
+#include "base/text/count_text.hpp"
+#include "control/state/snapshot.hpp"
+#include "orrery/v1/orrery.pb.h"
+#include "store/event_json.hpp"
+#include "store/sqlite/sqlite_store.hpp"
+#include "verbs/cluster/live_session.hpp"
+#include "verbs/store/store_setup.hpp"
+
+namespace orrery {
+namespace {
+
+/// That there is no store, or that a file is there already, is for the user to mend.
+tl::unexpected<Error> store_failed(const StorageError& error) {
+  Error out = error;
+  const bool input = error.failure == StorageFailure::kNotFound;
+  out.kind = input ? ErrorKind::kInput : ErrorKind::kEnvironment;
+  return tl::unexpected(std::move(out));
+}
+
+/// The bytes of a snapshot of all there is, after it was restored and found to be the same state.
+Result<Batch> checked_snapshot(SqliteStore& store, const ControlSetup& setup) {
+  StateTarget target(setup);
+  HistoryResult<RecoveredHistory> history = recover_history(store, nullptr, target);
+  if (!history) return forward_error(history);
+  const std::string state = snapshot_of(target.state());
+  State again(setup);
+  if (Status restored = restore(again, state); !restored) return forward_error(restored);
+  if (digest_of(again) != digest_of(target.state())) {
+    return environment_error(
+        fmt::format("{}: the snapshot differs from the state it was made from; nothing was changed",
+                    store.name()));
+  }
+  return Batch{history->newest, seal_snapshot(history->history_hash, state)};
+}
+
+/// The controller that writes the store does it.
+Result<VerbAnswer> compact_online(const CommandOptions& options, const std::string& directory) {
+  CommandOptions own = options;
+  own.cluster_directory = directory;
+  constexpr Duration kPatience = Duration::minutes(10);
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(own, kPatience);
+  if (!session) return forward_error(session);
+  Result<v1::CompactStoreResponse> done = (*session)->client().call<v1::CompactStoreResponse>(
+      "CompactStore", v1::CompactStoreRequest());
+  if (!done) return forward_error(done);
+  return compacted_answer(directory + "/store, by the running controller",
+                          {done->snapshot(), done->snapshot_bytes(), done->dropped_batches()});
+}
+
+/// The directory of the cluster whose controller writes the store now; empty: none does.
+std::string served_by(const std::string& store) {
+  if (SqliteStore::lock(store)) return {};
+  std::error_code failed;
+  const std::filesystem::path path = std::filesystem::canonical(store, failed);
+  const std::string directory = path.parent_path().string();
+  const bool ours = !failed && path.filename() == "store" &&
+                    std::filesystem::exists(directory + "/cluster.json", failed);
+  return ours ? directory : std::string();
+}
+
+}  // namespace
+
+std::string batches_text(const StoreExtent& extent) {
+  if (extent.newest == 0) return "no batches yet";
+  if (extent.oldest > extent.newest)
+    return fmt::format("all batches up to {} dropped", extent.newest);
+  return fmt::format("batches {} to {}", extent.oldest, extent.newest);
+}
+
+VerbAnswer compacted_answer(const std::string& name, const CompactedLog& log) {
+  return {fmt::format("{}: wrote a snapshot of {} up to batch {}, dropped {}\n", name,
+                      counted(log.snapshot_bytes, "byte"), log.covers,
+                      log.dropped == 1 ? "1 batch" : fmt::format("{} batches", log.dropped)),
+          {{"snapshot", log.covers},
+           {"snapshot_bytes", log.snapshot_bytes},
+           {"dropped_batches", log.dropped}}};
+}
+
+Result<JudgedAnswer> verify_store(const std::string& path) {
+  auto store = SqliteStore::open_to_read(path);
+  if (!store) {
+    if (store.error().failure != StorageFailure::kOther) return store_failed(store.error());
+    return JudgedAnswer{{"", {{"good", false}, {"why", store.error().message}}},
+                        store_failed(store.error())};
+  }
+  HistoryResult<VerifiedHistory> verified = verify_history(**store);
+  if (!verified) {
+    const HistoryPlace& place = verified.error().place;
+    Json json{{"good", false},
+              {"segment", place.segment},
+              {"batch", place.batch},
+              {"offset", place.offset},
+              {"why", verified.error().message}};
+    verified.error().message += repair_commands(path);
+    return JudgedAnswer{{"", std::move(json)}, forward_error(verified)};
+  }
+  const HistoryReader::Counts& read = verified->read;
+  const std::string hash = fmt::format("{:016x}", verified->history_hash);
+  JudgedAnswer answer;
+  answer.shown.json = {{"good", true},
+                       {"oldest_batch", verified->extent.oldest},
+                       {"newest_batch", verified->extent.newest},
+                       {"segments", read.segments},
+                       {"events", read.events},
+                       {"snapshots", verified->snapshots},
+                       {"history_hash", hash}};
+  answer.shown.text = fmt::format("{}: good: {} with {} in {}, history hash {}\n", (*store)->name(),
+                                  batches_text(verified->extent), counted(read.events, "event"),
+                                  counted(read.segments, "segment"), hash);
+  if (!verified->snapshots.empty()) {
+    answer.shown.text +=
+        fmt::format("snapshots up to batch {}\n", fmt::join(verified->snapshots, ", "));
+  }
+  return answer;
+}
+
+Status export_store(const std::string& path, const std::function<void(const Json&)>& show) {
+  auto store = SqliteStore::open_to_read(path);
+  if (!store) return store_failed(store.error());
+  HistoryResult<HistoryStart> start = oldest_start(**store);
+  if (!start) return forward_error(start);
+  HistoryResult<HistoryReader> reader = HistoryReader::open(**store, *start, nullptr);
+  if (!reader) return forward_error(reader);
+  const EventVisitor visit = [&](const TimedEvent& event) { show(event_json(event)); };
+  while (true) {
+    HistoryResult<bool> more = reader->next_batch(visit);
+    if (!more) return forward_error(more);
+    if (!*more) return {};
+  }
+}
+
+Result<VerbAnswer> back_up_store(const std::string& path, const std::string& to) {
+  if (StorageStatus copied = SqliteStore::backup(path, to); !copied) {
+    return store_failed(copied.error());
+  }
+  auto copy = SqliteStore::open_to_read(to);
+  if (!copy) return store_failed(copy.error());
+  StorageResult<StoreExtent> extent = (*copy)->extent();
+  if (!extent) return store_failed(extent.error());
+  return VerbAnswer{
+      fmt::format("{}: {}\n", to, batches_text(*extent)),
+      {{"backup", to}, {"oldest_batch", extent->oldest}, {"newest_batch", extent->newest}}};
+}
+
+Result<VerbAnswer> compact_store(const CommandOptions& options, const std::string& path) {
+  // To read first: opening to write would make a store where there is none.
+  auto there = SqliteStore::open_to_read(path);
+  if (!there) return store_failed(there.error());
+  there->reset();
+  if (const std::string cluster = served_by(path); !cluster.empty()) {
+    return compact_online(options, cluster);
+  }
+  auto store = SqliteStore::open(path);
+  if (!store) return store_failed(store.error());
+  StorageResult<StoreExtent> before = (*store)->extent();
+  if (!before) return store_failed(before.error());
+  if (before->newest == 0)
+    return infeasible((*store)->name() + ": no batches yet, nothing to compact");
+  Result<std::unique_ptr<StoredSetup>> setup =
+      StoredSetup::load(with_catalog_of(options, path), **store);
+  if (!setup) return forward_error(setup);
+  Result<Batch> snapshot = checked_snapshot(**store, (*setup)->control());
+  if (!snapshot) return forward_error(snapshot);
+  StorageResult<StoreTerm> term = (*store)->claim();
+  if (!term) return store_failed(term.error());
+  StorageResult<CompactedLog> done = compact_to(**store, *term, *snapshot);
+  if (!done) return store_failed(done.error());
+  return compacted_answer((*store)->name(), *done);
+}
+
+}  // namespace orrery
