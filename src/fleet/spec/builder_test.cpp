@@ -1,5 +1,6 @@
 #include "fleet/spec/builder.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -156,7 +157,7 @@ TEST(TopologyBuilder, APlaceWithCountZeroHasNoDomainAndKeepsItsType) {
         "    - {name: gone, racks: [{nodes: [{type: dgx-b200, count: 0}]}]}\n",
         "    - {name: gone, torus: {shape: [4, 4]}, racks: [{nodes: [{type: dgx-b200, count: "
         "0}]}]}\n"}) {
-    const Topology topology = built(one_hall(gone + used) + fabric);
+    const Topology topology = built(one_hall(fmt::format("{}{}", gone, used)).append(fabric));
     EXPECT_EQ(topology.domains().size(), 5u) << gone;
     EXPECT_EQ(topology.node_count(), 2u);
     EXPECT_EQ(topology.type_count(), 2u);

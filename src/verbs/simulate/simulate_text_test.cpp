@@ -149,6 +149,40 @@ TEST(SimulateRun, WhereResultsCannotBeWrittenIsNamed) {
       << answer.error().text();
 }
 
+// Their types have other numbers, which must not decide anything.
+TEST(SimulateText, GroupsWithCountZeroChangeNoDecision) {
+  std::vector<PhillyRow> rows;
+  for (int i = 0; i < 60; ++i) {
+    rows.push_back({fmt::format("2020-06-01 00:{:02}:00", i), 600 * (1 + i * 7 % 11), 1 << i % 5});
+  }
+  const std::string gone =
+      "- name: gone\n  halls: [{pods: [{name: g, racks: [{count: 0, nodes: [{type: dgx-h200, "
+      "count: 4}]}]}]}]\n  fabrics: [{type: ib-ndr, topology: fat-tree}]\n";
+  const std::string used =
+      "- name: used\n  halls: [{pods: [{name: old, racks: [{nodes: [{type: dgx-a100-80g, count: "
+      "0}]}]}, {name: new, racks: [{nodes: [{type: dgx-h100, count: 2}, {type: dgx-b200, count: "
+      "1}], cooling: in-row-or-dense-air}]}]}]\n";
+  const auto figures = [&](const std::string& sites) {
+    SimulateFiles files(rows);
+    files.asked().machines = {
+        .fleet = files.files().write(
+            "fleet.yaml", "apiVersion: orrery/v1\nkind: Fleet\nname: f\nsites:\n" + sites)};
+    files.asked().trace.map = SimulateOptions::Flag::kYes;
+    files.asked().scheduling.policies = "hardware-aware,easy,las";
+    Json policies = played(files).json["policies"];
+    for (Json& each : policies) {
+      for (const char* key : {"wall_s", "history_hash", "accelerator_hours_by_type"}) {
+        each.erase(key);
+      }
+    }
+    return policies;
+  };
+  std::string without = used;
+  const std::string old = "{name: old, racks: [{nodes: [{type: dgx-a100-80g, count: 0}]}]}, ";
+  without.erase(without.find(old), old.size());
+  EXPECT_EQ(figures(gone + used), figures(without));
+}
+
 TEST(ReportData, NamesTheFleetTheTraceAndItsSeed) {
   SimulateFiles files;
   files.asked().world.seed = 5;
