@@ -292,6 +292,28 @@ TEST_F(FleetApplyTest, AnIdleNodeThatIsRetiredLosesItsAgentAndMayComeBack) {
   EXPECT_EQ(nodes().size(), 4u);
 }
 
+// Each of them starts and ends agents; the one that comes second waits for the first.
+TEST_F(FleetApplyTest, OfTwoAtOnceTheLaterOneHoldsAndEveryNodeHasAnAgent) {
+  begin(2);
+  std::string other = fleet_of(4);
+  const std::string names = "node-[2-3]";
+  other.replace(other.find(names), names.size(), "late-[2-3]");
+  const std::string late = write("late.yaml", other);
+  const std::string apply = program() + " --dir " + path("c") + " fleet apply ";
+  for (int round = 0; round < 2; ++round) {
+    const std::string both = apply + four_ + " >" + path("one") + " 2>&1 & " + apply + late + " >" +
+                             path("two") + " 2>&1; wait $!";
+    (void)std::system(both.c_str());
+    const std::string said = slurp(path("one")) + slurp(path("two"));
+    EXPECT_EQ(said.find("is running for"), std::string::npos) << said;
+    EXPECT_EQ(said.find("no node"), std::string::npos) << said;
+    const std::set<std::string> all = nodes();
+    EXPECT_EQ(all.size(), 4u) << said;
+    for (const std::string& node : all) EXPECT_TRUE(agent_runs(node)) << node << ": " << said;
+    EXPECT_EQ(live("submit --wait -n 32 --per node -- true").code, 0) << said;
+  }
+}
+
 /// A controller that no `orrery up` started: its nodes have no agents.
 class FleetApplyAloneTest : public Cli {
  protected:

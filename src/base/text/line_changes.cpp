@@ -39,9 +39,10 @@ std::vector<LineChange> line_changes(std::string_view before, std::string_view a
   }
   const std::size_t old_end = old_lines.size() - same_end;
   const std::size_t new_end = new_lines.size() - same_end;
-  const std::size_t end = std::min(std::max(old_end, new_end), first + kLineChangesMax);
+  const std::size_t end = std::max(old_end, new_end);
   std::vector<LineChange> changes;
-  for (std::size_t at = first; at < end; ++at) {
+  for (std::size_t at = first; at < end && changes.size() < kLineChangesMax; ++at) {
+    if (at < old_end && at < new_end && old_lines[at] == new_lines[at]) continue;
     LineChange& change = changes.emplace_back();
     change.line = at + 1;
     if (at < old_end) change.before = old_lines[at];

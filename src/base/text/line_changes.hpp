@@ -20,8 +20,9 @@ struct LineChange {
   std::optional<std::string> after;   ///< none: the line is gone
 };
 
-/// Returns the lines between the first and the last that differ, paired in their order; those
-/// beyond the first kLineChangesMax are left out. Empty: the texts are equal.
+/// Returns the lines between the first and the last that differ, paired in their order; pairs of
+/// equal lines, and those beyond the first kLineChangesMax, are left out. Empty: the texts are
+/// equal.
 inline constexpr std::size_t kLineChangesMax = 20;
 [[nodiscard]] std::vector<LineChange> line_changes(std::string_view before, std::string_view after);
 

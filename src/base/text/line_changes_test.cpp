@@ -27,6 +27,8 @@ TEST(LineChanges, NameEachLineWithWhatItWasAndIs) {
   EXPECT_EQ(told("a\nc\n", "a\nb\nc\n"), "a.yaml:2: \"b\" is new\n");
   EXPECT_EQ(told("a\nb\nc\n", "a\nc\n"), "a.yaml:2: \"b\" is gone\n");
   EXPECT_EQ(told("a\nb\n", ""), "a.yaml:1: \"a\" is gone\na.yaml:2: \"b\" is gone\n");
+  EXPECT_EQ(told("a\nb\nc\n", "x\nb\ny\n"),
+            "a.yaml:1: \"a\" is now \"x\"\na.yaml:3: \"c\" is now \"y\"\n");
   EXPECT_EQ(told("a\n", "a"), "a.yaml:1: \"\" is now \"\"\n");
   EXPECT_EQ(told("a\n", "\x1b[31m\n"), "a.yaml:1: \"a\" is now \"?[31m\"\n");
   EXPECT_EQ(line_changes("", std::string(100, '\n')).size(), kLineChangesMax);

@@ -17,7 +17,7 @@ bool may_change(const RunningJob& job) {
 bool take_turns(const State& state) {
   const std::span<const RunningJob> running = state.running();
   if (state.policy().preemption != PreemptionRule::kRounds || running.empty()) return false;
-  return state.setup().topology->type_count() > 1 ||
+  return state.setup().topology->types_of(Topology::root()).size() > 1 ||
          std::any_of(running.begin(), running.end(), may_change);
 }
 

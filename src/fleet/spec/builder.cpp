@@ -6,6 +6,7 @@
 #include <bit>
 #include <limits>
 
+#include "base/text/count_text.hpp"
 #include "base/text/quantity_text.hpp"
 #include "fleet/import/host_list.hpp"
 #include "fleet/network/scale_up_domain.hpp"
@@ -315,7 +316,8 @@ Status TopologyBuilder::set_names(const NodeGroupSpec& spec, std::uint64_t expec
   if (!names) return input_error(spec.where, names.error().message);
   if (names->size() != expected) {
     return input_error(spec.where,
-                       fmt::format("names gives {} names for {} nodes", names->size(), expected));
+                       fmt::format("names has {} for {}", counted(names->size(), "name"),
+                                   counted(expected, "node")));
   }
   for (const std::string& name : *names) {
     if (node_names_.insert(name).second) continue;

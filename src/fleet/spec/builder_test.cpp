@@ -169,7 +169,7 @@ TEST(TopologyBuilder, APlaceWithCountZeroHasNoDomainAndKeepsItsType) {
                   .ends_with("the fleet has no nodes"));
   EXPECT_TRUE(refusal(one_hall(used + "    - {name: b, racks: [{nodes: [{type: dgx-h100, count: 0, "
                                       "names: n1}]}]}\n"))
-                  .ends_with("names gives 1 names for 0 nodes"));
+                  .ends_with("names has 1 name for 0 nodes"));
 }
 
 TEST(TopologyBuilder, AScaleUpDomainIsTheNodeTheRackOrThePod) {
@@ -208,7 +208,7 @@ TEST(TopologyBuilder, NamesNodesAsTheSpecDoes) {
   EXPECT_EQ(topology.node_name(NodeId(0)), "gpu08");
   EXPECT_EQ(topology.node_name(NodeId(3)), "gpu11");
   EXPECT_NE(refusal(rack("", "{type: dgx-h100, count: 2, names: \"gpu[1-3]\"}"))
-                .find("names gives 3 names for 2 nodes"),
+                .find("names has 3 names for 2 nodes"),
             std::string::npos);
   EXPECT_NE(refusal(one_hall("    - racks: [{nodes: [{type: dgx-h100, count: 2, names: "
                              "\"a[1-2]\"}, {type: l4-4, names: a2}]}]\n"))

@@ -16,6 +16,9 @@ Result<std::vector<NodeId>> nodes_named(const Topology& topology, std::string_vi
   }
   for (std::uint32_t i = 0; nodes.empty() && i < topology.domains().size(); ++i) {
     if (topology.path(DomainId(i)) != name) continue;
+    if (topology.domain(DomainId(i)).nodes == 0) {
+      return input_error(where, fmt::format("{} has no nodes", name));
+    }
     const Domain& domain = topology.domain(DomainId(i));
     nodes.reserve(domain.nodes);
     for (std::uint32_t n = 0; n < domain.nodes; ++n) {

@@ -158,7 +158,7 @@ Status check_wan(const FleetSpec& spec) {
 Result<FleetSpec> read_fleet_spec(const Document& document) {
   FleetSpec spec;
   const DocumentNode root = document.root();
-  if (const auto kind = document_kind(root); kind && kind->text() != "Fleet") {
+  if (const auto kind = read_elsewhere<FleetSpec>(root, "kind"); kind && kind->text() != "Fleet") {
     return input_error(kind->position(),
                        fmt::format("expected kind Fleet, found {}", kind->shown()));
   }

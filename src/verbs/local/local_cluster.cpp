@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -103,14 +104,20 @@ Result<CertificateRequest> request_of(Storage& storage, const std::string& direc
 
 }  // namespace
 
-Result<LocalCluster> LocalCluster::open(const std::string& directory) {
+Result<LocalCluster> LocalCluster::open(const std::string& directory, Duration patience) {
   LocalCluster cluster;
   std::error_code failed;
   cluster.directory_ = std::filesystem::absolute(directory, failed).lexically_normal().string();
   const std::string path = cluster.directory_ + "/local.lock";
   cluster.lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!cluster.lock_.valid()) return environment_error(fmt::format("cannot write {}", path));
-  if (::flock(cluster.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+  const RealClock clock;
+  const Instant until = clock.now_monotonic() + patience;
+  while (::flock(cluster.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (clock.now_monotonic() < until) {
+      (void)::poll(nullptr, 0, static_cast<int>(kLook.count_ns() / 1'000'000));
+      continue;
+    }
     return environment_error(fmt::format(
         "another `orrery up`, `down` or `fleet apply` is running for {}", cluster.directory_));
   }
@@ -386,6 +393,13 @@ Status LocalCluster::wait_until_ready(const std::string& node) {
   }
 }
 
+/// Whether another apply has changed the fleet since open(): it ends the agent, once it gets the
+/// lock.
+bool LocalCluster::is_retired(const std::string& node) const {
+  const auto nodes = read_local_fleet(directory_);
+  return nodes && std::ranges::find(*nodes, node, &LocalNode::name) == nodes->end();
+}
+
 Result<LocalCluster::Followed> LocalCluster::follow_fleet(const std::set<std::string>& replaced) {
   const Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return tl::unexpected(cluster.error());
@@ -408,12 +422,17 @@ Result<LocalCluster::Followed> LocalCluster::follow_fleet(const std::set<std::st
   // A node that is there already keeps its agent, or goes on without one.
   for (const LocalNode& node : nodes_) {
     if (known(node.name)) continue;
-    if (Status started = start_agent(node); !started) return forward_error(started);
+    if (Status started = start_agent(node); !started) {
+      if (is_retired(node.name)) continue;
+      return forward_error(started);
+    }
     done.started.push_back(node.name);
   }
   let_users_through();
   for (const std::string& node : done.started) {
-    if (Status ready = wait_until_ready(node); !ready) return forward_error(ready);
+    if (Status ready = wait_until_ready(node); !ready) {
+      if (!is_retired(node)) return forward_error(ready);
+    }
   }
   return done;
 }

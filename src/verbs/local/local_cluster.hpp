@@ -38,8 +38,9 @@ struct LocalRecord {
 
 class LocalCluster {
  public:
-  /// Errors: another process has it open; the files.
-  [[nodiscard]] static Result<LocalCluster> open(const std::string& directory);
+  /// Errors: another process has it open, also after `patience`; the files.
+  [[nodiscard]] static Result<LocalCluster> open(const std::string& directory,
+                                                 Duration patience = {});
 
   struct ControllerStart {
     std::string record;             ///< a directory for a record of it; empty: none is made
@@ -102,6 +103,7 @@ class LocalCluster {
   /// Ends the keepers with all ranks; returns their number.
   [[nodiscard]] std::size_t end_keepers(const std::vector<std::string>& nodes);
   [[nodiscard]] Status wait_until_ready(const std::string& node);
+  [[nodiscard]] bool is_retired(const std::string& node) const;
 
   RealStorage storage_;
   FileDescriptor lock_;

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
 #include "verbs/scratch_files_test.hpp"
 
@@ -31,6 +34,17 @@ TEST_F(LocalClusterFilesTest, OneVerbAtATimeHasADirectory) {
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().text(),
             "another `orrery up`, `down` or `fleet apply` is running for " + first->directory());
+}
+
+TEST_F(LocalClusterFilesTest, AVerbMayWaitForTheOneBefore) {
+  auto first = std::make_unique<Result<LocalCluster>>(LocalCluster::open(directory_));
+  ASSERT_TRUE(*first) << first->error().text();
+  std::jthread ends([&first] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    first.reset();
+  });
+  const auto second = LocalCluster::open(directory_, Duration::minutes(1));
+  EXPECT_TRUE(second) << second.error().text();
 }
 
 TEST_F(LocalClusterFilesTest, ADirectoryWithoutFleetIsNoCluster) {

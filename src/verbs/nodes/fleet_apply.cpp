@@ -21,6 +21,7 @@ namespace orrery {
 namespace {
 
 constexpr int kEmptyLookMs = 200;
+constexpr Duration kLockPatience = Duration::minutes(2);
 constexpr Duration kTellEvery = Duration::seconds(10);
 /// A request is at most 4 MiB, and has other fields.
 constexpr std::size_t kFleetMax = (std::size_t{4} << 20) - 4'096;
@@ -194,7 +195,7 @@ Result<std::string> follow_fleet(const LiveCall& call, const v1::FleetChange& ch
   if (!std::filesystem::exists(directory + "/local.json", failed)) {
     return join_text(change.added(), place);
   }
-  Result<LocalCluster> cluster = LocalCluster::open(directory);
+  Result<LocalCluster> cluster = LocalCluster::open(directory, kLockPatience);
   if (!cluster) return forward_error(cluster);
   if (!cluster->runs()) return join_text(change.added(), place);
   const std::set<std::string> retired(change.retired().begin(), change.retired().end());

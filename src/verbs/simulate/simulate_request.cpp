@@ -66,7 +66,7 @@ void SimulateRequest::set_speeds(const SimulateOptions& asked, TraceJobOptions& 
     options.speed = [&fleet, &recorded](std::string_view model, FleetTypeId type) {
       return type_speed(model_class(model), fleet.accelerator(type), recorded);
     };
-    if (fleet.type_count() > 1) {
+    if (fleet.types_of(Topology::root()).size() > 1) {
       notes_.notes.push_back(fmt::format(
           "run times are assumed to be those on {}; the speed of other types for a "
           "model is an assumption of the mapping{}",
