@@ -300,9 +300,9 @@ TEST_F(FleetApplyTest, OfTwoAtOnceTheLaterOneHoldsAndEveryNodeHasAnAgent) {
   other.replace(other.find(names), names.size(), "late-[2-3]");
   const std::string late = write("late.yaml", other);
   const std::string apply = program() + " --dir " + path("c") + " fleet apply ";
+  const std::string both = apply + four_ + " >" + path("one") + " 2>&1 & " + apply + late + " >" +
+                           path("two") + " 2>&1; wait $!";
   for (int round = 0; round < 2; ++round) {
-    const std::string both = apply + four_ + " >" + path("one") + " 2>&1 & " + apply + late + " >" +
-                             path("two") + " 2>&1; wait $!";
     (void)std::system(both.c_str());
     const std::string said = slurp(path("one")) + slurp(path("two"));
     EXPECT_EQ(said.find("is running for"), std::string::npos) << said;

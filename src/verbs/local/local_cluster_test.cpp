@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <filesystem>
+#include <latch>
 #include <memory>
 #include <thread>
 
@@ -39,10 +39,12 @@ TEST_F(LocalClusterFilesTest, OneVerbAtATimeHasADirectory) {
 TEST_F(LocalClusterFilesTest, AVerbMayWaitForTheOneBefore) {
   auto first = std::make_unique<Result<LocalCluster>>(LocalCluster::open(directory_));
   ASSERT_TRUE(*first) << first->error().text();
-  std::jthread ends([&first] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  std::latch begun(1);
+  const std::jthread ends([&] {
+    begun.wait();
     first.reset();
   });
+  begun.count_down();
   const auto second = LocalCluster::open(directory_, Duration::minutes(1));
   EXPECT_TRUE(second) << second.error().text();
 }

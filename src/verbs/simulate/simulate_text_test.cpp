@@ -152,6 +152,7 @@ TEST(SimulateRun, WhereResultsCannotBeWrittenIsNamed) {
 // Their types have other numbers, which must not decide anything.
 TEST(SimulateText, GroupsWithCountZeroChangeNoDecision) {
   std::vector<PhillyRow> rows;
+  rows.reserve(60);
   for (int i = 0; i < 60; ++i) {
     rows.push_back({fmt::format("2020-06-01 00:{:02}:00", i), 600 * (1 + i * 7 % 11), 1 << i % 5});
   }
