@@ -143,6 +143,7 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"submit --time-limit 5 bananas --dry-run -- true", "orrery: "},
       {"submit --time-limit 5 --dry-run -- true", "--time-limit: \"5\" has no unit"},
       {"status", "no verb \"status\"; the corresponding verb is `orrery top`"},
+      {"help jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
       {"--retry 3 jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
       {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},

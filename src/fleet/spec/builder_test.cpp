@@ -8,6 +8,7 @@
 #include "base/format/field_writer.hpp"
 #include "fleet/fleet_test.hpp"
 #include "fleet/spec/generate.hpp"
+#include "fleet/spec/named_places.hpp"
 #include "fleet/spec/summary.hpp"
 
 namespace orrery {
@@ -165,6 +166,11 @@ TEST(TopologyBuilder, APlaceWithCountZeroHasNoDomainAndKeepsItsType) {
     EXPECT_EQ(topology.power_domains().size(), 1u);
     EXPECT_TRUE(topology.fabrics().empty());
   }
+  const std::string empty =
+      "- name: empty\n  halls: [{pods: [{racks: [{nodes: [{type: dgx-h100, count: 0}]}]}]}]\n";
+  const auto none = nodes_named(built(one_hall(used).append(empty)), "empty", {});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().message, "empty has no nodes");
   EXPECT_TRUE(refusal(one_hall("    - racks: [{nodes: [{type: dgx-h100, count: 0}]}]\n"))
                   .ends_with("the fleet has no nodes"));
   EXPECT_TRUE(refusal(one_hall(used + "    - {name: b, racks: [{nodes: [{type: dgx-h100, count: 0, "

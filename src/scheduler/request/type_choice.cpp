@@ -103,7 +103,7 @@ class TypeChooser {
     }
   }
 
-  /// Whether the fleet has nodes of the type, or once had: those of a group with count 0.
+  /// Whether the fleet has nodes of the type; of a type whose groups have count 0 it has none.
   [[nodiscard]] bool has_nodes(FleetTypeId type) const {
     return topology_.device_count(Topology::root(), type) > 0;
   }

@@ -21,13 +21,14 @@ struct BuiltFleet {
   std::unique_ptr<Topology> topology;
 };
 
-/// Names the facts of a cluster's directory, which its controller uses and a file alone does not.
+/// Adds to the error of an unknown row that a catalog stands beside the file: a controller reads
+/// that of its directory, and this program does not.
 Error with_hint(Error error, const CommandOptions& options, const std::string& file) {
   const std::filesystem::path beside = std::filesystem::path(file).parent_path() / "catalog";
   std::error_code failed;
-  if (!options.catalog_directory.empty() || !std::filesystem::is_directory(beside, failed)) {
-    return error;
-  }
+  const bool is_unknown = error.message.find("is not in the catalog") != std::string::npos;
+  if (!is_unknown || !options.catalog_directory.empty()) return error;
+  if (!std::filesystem::is_directory(beside, failed)) return error;
   error.message +=
       fmt::format("; a catalog beside the file is read with --catalog {}", beside.string());
   return error;

@@ -29,6 +29,10 @@ TEST(FleetAnswer, ASpecThatIsWrongIsToldWithItsPlace) {
   ASSERT_FALSE(answer);
   EXPECT_TRUE(answer.error().text().starts_with(path + ":11:")) << answer.error().text();
   EXPECT_NE(answer.error().message.find("dgx-h1000"), std::string::npos);
+  EXPECT_EQ(answer.error().message.find("--catalog"), std::string::npos);
+  files.write("catalog/nodes.yaml", "");
+  const std::string hinted = validated_fleet({}, path).error().message;
+  EXPECT_TRUE(hinted.ends_with("is read with --catalog " + files.path("catalog"))) << hinted;
 }
 
 TEST(FleetAnswer, AGeneratedSpecValidatesWithItsNumberOfNodes) {
