@@ -56,6 +56,8 @@
 namespace orrery {
 namespace {
 
+/// The fleet that fleet.yaml had when it was last that of the log.
+constexpr const char* kFleetApplied = "fleet.yaml.applied";
 constexpr std::size_t kTextMax = std::size_t{8} << 20;
 constexpr const char* kPolicy = "apiVersion: orrery/v1\nkind: Policy\nname: hardware-aware\n";
 
@@ -94,6 +96,7 @@ class Daemon {
   template <class Command>
   void take_over(const std::string& file, const std::string& now);
   void take_over_files();
+  void complete_fleet();
   void compare_fleet();
   void keep_fleet(const std::string& fleet);
   /// Reports the lines of a file that differ from its last applied text.
@@ -241,13 +244,34 @@ void Daemon::report_settings() {
   report_changes("controller.yaml", changes_since_applied(env_.storage, path, *yaml));
 }
 
+/// Writes the log's fleet where fleet.yaml is the one before it, unedited: a controller ended
+/// before it had written the file.
+void Daemon::complete_fleet() {
+  const Result<std::string> yaml = text("fleet.yaml");
+  const Result<std::string> applied = text(kFleetApplied);
+  const std::string& holds = controller_->fleet().text();
+  if (!yaml || !applied || *yaml != *applied || *yaml == holds) return;
+  if (const Status kept = keep("fleet.yaml", holds); !kept) {
+    return log_.error(env_.clock.now_wall(), "fleet.yaml not written",
+                      {{"why", kept.error().text()}});
+  }
+  log_.warning(env_.clock.now_wall(), "fleet.yaml has the log's fleet now",
+               {{"why", "an earlier controller ended while the fleet changed"}});
+}
+
 /// The fleet changes by a call alone, so a file that differs is reported.
 void Daemon::compare_fleet() {
   const Result<std::string> yaml = text("fleet.yaml");
   if (!yaml) return;
   const std::string& holds = controller_->fleet().text();
   const Topology& in_use = *controller_->state().setup().topology;
-  if (*yaml == holds) return controller_->drift().compare(in_use, in_use);
+  if (*yaml == holds) {
+    if (const Status kept = keep(kFleetApplied, holds); !kept) {
+      log_.warning(env_.clock.now_wall(), "fleet.yaml.applied not written",
+                   {{"why", kept.error().text()}});
+    }
+    return controller_->drift().compare(in_use, in_use);
+  }
   report_changes("fleet.yaml", line_changes(holds, *yaml));
   const std::string path = options_.directory + "/fleet.yaml";
   log_.warning(env_.clock.now_wall(),
@@ -265,7 +289,7 @@ void Daemon::compare_fleet() {
                {{"why", topology.error().text()}});
 }
 
-/// A process that ends before the file is written finds at its next start that file and log differ.
+/// A process that ends before the file is written completes this at its next start.
 void Daemon::keep_fleet(const std::string& fleet) {
   if (const Status kept = keep("fleet.yaml", fleet); !kept) {
     log_.error(env_.clock.now_wall(), "fleet.yaml not written: the log has the present fleet",
@@ -374,6 +398,7 @@ Status Daemon::begin() {
   controller_ = *std::move(controller);
   report_settings();
   take_over_files();
+  complete_fleet();
   compare_fleet();
   if (Status watching = watch(); !watching) return watching;
   Status serving = serve();

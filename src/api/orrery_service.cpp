@@ -283,8 +283,9 @@ void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& c
   if (job.phase == JobPhase::kQueued) {
     const Visibility sees = visibility(*call);
     const ExplainNames names{[sees](JobId other) { return sees.job_text(other); }};
-    std::string text =
-        explain(state().situation(controller_.now()), state().policy(), *id, names).text();
+    Explanation found = explain(state().situation(controller_.now()), state().policy(), *id, names);
+    if (const auto never = controller_.fleet().why_never(*id)) found.set_never(*never);
+    std::string text = found.text();
     const std::string out = out_of_service_text(state(), job.submission->request, sees);
     if (!out.empty()) text += fmt::format("  not there   {}\n", out);
     view.set_text(std::move(text));

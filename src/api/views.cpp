@@ -91,7 +91,8 @@ constexpr std::string_view kBeforeItsPass = "waits for the next pass";
 
 std::string queued_text(const Controller& controller, JobId id) {
   for (const StillWaits& waits : controller.host().core().still_waiting()) {
-    if (waits.job == id) return refusal_text(waits.refusal);
+    if (waits.job != id) continue;
+    return controller.fleet().why_never(id).value_or(refusal_text(waits.refusal));
   }
   return std::string(kBeforeItsPass);
 }
@@ -311,7 +312,7 @@ void explain_waits(const Controller& controller, v1::ListJobsResponse& list) {
         std::lower_bound(rows.begin(), rows.end(), waits.job.value(),
                          [](const v1::Job& a, std::uint64_t id) { return a.id() > id; });
     if (row == rows.end() || row->id() != waits.job.value() || !queued(*row)) continue;
-    row->set_waiting(refusal_text(waits.refusal));
+    row->set_waiting(controller.fleet().why_never(waits.job).value_or(refusal_text(waits.refusal)));
   }
 }
 

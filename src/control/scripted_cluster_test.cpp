@@ -66,7 +66,7 @@ ScriptedCluster::ScriptedCluster(const ScriptedOptions& options)
     std::unique_ptr<Version>& known = changed_[fleet];
     if (known == nullptr) {
       known = version_of(*std::move(topology));
-      known->setup.fleets = {setup_.fleets.source, fleet};
+      known->setup.fleets = {setup_.fleets.source, fleet, {}};
     }
     return &known->setup;
   };

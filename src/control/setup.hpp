@@ -76,6 +76,9 @@ struct ControlSetup {
   struct Fleets {
     FleetSource source;  ///< empty: the fleet cannot change
     std::string text;    ///< for `source`; empty: the fleet is that of the log's begin
+    /// Why the Tenants file that the log began with does not fit this fleet: the fleet is for a
+    /// state with tenants of its own, and `tenants` are the default ones.
+    std::optional<Error> tenants_refused;
   };
   Fleets fleets;
   /// Numbers given out by a lost part of the log; they are not given out again.

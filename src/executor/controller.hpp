@@ -71,6 +71,7 @@ class Controller final : private HostOutlet {
   [[nodiscard]] AgentSessions& sessions() { return sessions_; }
   [[nodiscard]] Submissions& submissions() { return submissions_; }
   [[nodiscard]] FleetChanges& fleet() { return fleet_; }
+  [[nodiscard]] const FleetChanges& fleet() const { return fleet_; }
   [[nodiscard]] EventFeed& events() { return events_; }
   [[nodiscard]] const LiveStore& store() const { return store_; }
   [[nodiscard]] ConfigDrift& drift() { return drift_; }

@@ -226,12 +226,51 @@ TEST_F(ControllerFleetTest, TheLastNodeOfATypeRetiresAndItsJobsWait) {
     EXPECT_EQ(controller_->state().job(waits->front()).phase, JobPhase::kQueued);
     const auto late = submit(batch("late"));
     ASSERT_FALSE(late);
+    await([&] { return controller_->fleet().why_never(waits->front()).has_value(); });
+    EXPECT_EQ(*controller_->fleet().why_never(waits->front()), late.error().message);
     EXPECT_NE(late.error().text().find("the fleet has no nvidia-h200"), std::string::npos)
         << late.error().text();
   }
   Session session;
   join("node0", session);
   ASSERT_TRUE(submit(job("other")));
+  await([&] { return !session.orders<LaunchRanks>().empty(); });
+  ASSERT_TRUE(apply(with_h200()));
+  await([&] { return !controller_->fleet().why_never(waits->front()); });
+}
+
+TEST_F(ControllerFleetTest, ANewFleetIsCheckedAgainstTheGuaranteesInEffect) {
+  const auto guaranteed = [](int devices) {
+    return fmt::format(
+        "apiVersion: orrery/v1\nkind: Tenants\nname: t\n"
+        "tenants: [{{name: default, guarantee: {{h100: {}}}}}]\n",
+        devices);
+  };
+  stop();
+  std::filesystem::remove_all(directory_);
+  tenants_ = guaranteed(16);
+  start();
+  std::string smaller = kLabFleet;
+  const std::string two = "count: 2, names: \"node[0-1]\"";
+  smaller.replace(smaller.find(two), two.size(), "count: 1, names: node0");
+  for (const bool restarted : {false, true}) {
+    if (restarted) stop(), start();
+    const Result<FleetChange> early = apply(smaller);
+    ASSERT_FALSE(early);
+    EXPECT_NE(early.error().text().find("tenants.yaml:4"), std::string::npos)
+        << early.error().text();
+  }
+  set_tenants(guaranteed(8));
+  const Result<FleetChange> change = apply(smaller);
+  ASSERT_TRUE(change) << change.error().text();
+  for (const bool restarted : {false, true}) {
+    if (restarted) stop(), start();
+    EXPECT_EQ(controller_->state().setup().topology->node_count(), 1U);
+    EXPECT_EQ(controller_->state().tenants().guarantee(TenantId(1), FleetTypeId(0)), 8);
+  }
+  Session session;
+  join("node0", session);
+  ASSERT_TRUE(submit(job("runs")));
   await([&] { return !session.orders<LaunchRanks>().empty(); });
 }
 

@@ -80,7 +80,7 @@ class ControllerTest : public ControllerFixture {
     Result<std::unique_ptr<Controller>> made = Controller::open(
         real_->env(), Log(sink_),
         {.directory = directory_,
-         .setup = lab_setup(),
+         .setup = lab_setup(tenants_),
          .facts = lab_facts(),
          .archived_form = [](const Controller& controller,
                              JobId job) { return controller.state().job(job).name; },
@@ -133,6 +133,7 @@ class ControllerTest : public ControllerFixture {
 
   std::string directory_;
   std::string record_;
+  std::string tenants_;  ///< tenants.yaml of the next start
 };
 
 }  // namespace orrery

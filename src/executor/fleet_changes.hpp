@@ -71,6 +71,10 @@ class FleetChanges {
   void note(const Event& event);
   /// Adds all jobs that wait if the log has had another fleet before.
   void renew_waiting();
+  /// Returns why the fleet in use can never run a job that waits; none: it may run.
+  [[nodiscard]] std::optional<std::string> why_never(JobId job) const {
+    return followers_.setup.renewal().why_never(job);
+  }
   /// Whether jobs are to be resolved again now; a halted host changes none.
   [[nodiscard]] bool renews() const {
     return !host_.is_halted() && !followers_.setup.renewal().empty();

@@ -206,6 +206,60 @@ TEST_F(FleetApplyTest, AControllerThatIsKilledRightAfterItHasTheNewFleet) {
             std::string::npos);
 }
 
+// The log has the new fleet, and the directory's files are those of before.
+TEST_F(FleetApplyTest, AControllerThatIsKilledBeforeItWritesTheFleetCompletesItAtItsStart) {
+  begin(2);
+  const std::string pid = path("c/orreryd.pid");
+  for (const std::string& next : {four_, two_}) {
+    const std::string before = slurp(path("c/fleet.yaml"));
+    ASSERT_EQ(slurp(path("c/fleet.yaml.applied")), before);
+    const CliRun applied = live("fleet apply " + next);
+    ASSERT_EQ(applied.code, 0) << applied.err;
+    ASSERT_EQ(::kill(std::stoi(slurp(pid)), SIGKILL), 0);
+    (void)write("c/fleet.yaml", before);
+    (void)write("c/fleet.yaml.applied", before);
+    const CliRun up = live("up");
+    EXPECT_EQ(up.code, 0) << up.err;
+    EXPECT_EQ(slurp(path("c/fleet.yaml")), slurp(next));
+    EXPECT_EQ(agent_runs("node-3"), next == four_);
+    EXPECT_EQ(live("submit --wait -n 16 --per node -- true").code, 0);
+  }
+  // An edited file is the operator's, and its missing nodes keep their agents.
+  (void)write("c/fleet.yaml", fleet_of(4));
+  ASSERT_EQ(live("fleet apply " + path("c/fleet.yaml")).code, 0);
+  (void)write("c/fleet.yaml", fleet_of(2));
+  ASSERT_EQ(::kill(std::stoi(slurp(pid)), SIGKILL), 0);
+  const CliRun edited = live("up");
+  EXPECT_EQ(edited.code, 0) << edited.err;
+  EXPECT_EQ(slurp(path("c/fleet.yaml")), fleet_of(2));
+  EXPECT_TRUE(agent_runs("node-3"));
+}
+
+TEST_F(FleetApplyTest, AWaitingJobThatTheNewFleetCanNeverRunIsToldSo) {
+  begin(4);
+  const std::vector<std::string> busy = fill(1);
+  const std::string wide = submitted("-n 32 --per node -- true");
+  EXPECT_TRUE(soon([&] { return job(wide)["waiting"] != ""; }));
+  std::string fewer = fleet_of(4);
+  const std::string more = "count: 1, nodes: [{type: dgx-h100, count: 2";
+  ASSERT_NE(fewer.find(more), std::string::npos) << fewer;
+  fewer.replace(fewer.find(more), more.size(), "count: 1, nodes: [{type: dgx-h100, count: 1");
+  fewer.replace(fewer.find("node-[2-3]"), 10, jobs_on("node-2").empty() ? "node-3" : "node-2");
+  const CliRun applied = live("fleet apply " + write("fewer.yaml", fewer));
+  ASSERT_EQ(applied.code, 0) << applied.err;
+  EXPECT_TRUE(soon([&] { return live("explain " + wide).out.find("never") != std::string::npos; }));
+  const std::string explained = live("explain " + wide).out;
+  EXPECT_NE(explained.find("accelerators: "), std::string::npos) << explained;
+  EXPECT_NE(explained.find("likely      never on this fleet"), std::string::npos) << explained;
+  const std::string shown = job(wide)["waiting"];
+  EXPECT_TRUE(shown.starts_with("never: ")) << shown;
+  const CliRun back = live("fleet apply " + four_);
+  ASSERT_EQ(back.code, 0) << back.err;
+  EXPECT_TRUE(soon([&] { return live("explain " + wide).out.find("never") == std::string::npos; }));
+  (void)write("go", "");
+  EXPECT_TRUE(soon([&] { return job(wide)["phase"] == "finished"; }, Duration::minutes(1)));
+}
+
 TEST_F(FleetApplyTest, ABusyNodeIsNotRetiredUnlessItMayBeEmptied) {
   begin(4);
   const std::vector<std::string> ids = fill(4);

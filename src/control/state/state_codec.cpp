@@ -80,12 +80,14 @@ Status StateCodec::make_settings(State& state) {
     if (!policy) return forward_error(policy);
     state.policy_ = *std::move(policy);
   }
-  if (!state.texts_.tenants.empty()) {
-    Result<TenantTree> tree = tenants_from(state.texts_.tenants, *state.setup().topology);
-    if (!tree) return forward_error(tree);
-    state.own_tenants_ = std::make_shared<const TenantTree>(*std::move(tree));
-    state.tenants_ = state.own_tenants_.get();
+  if (state.texts_.tenants.empty()) {
+    const std::optional<Error>& refused = state.setup().fleets.tenants_refused;
+    return refused ? Status(tl::unexpected(*refused)) : Status();
   }
+  Result<TenantTree> tree = tenants_from(state.texts_.tenants, *state.setup().topology);
+  if (!tree) return forward_error(tree);
+  state.own_tenants_ = std::make_shared<const TenantTree>(*std::move(tree));
+  state.tenants_ = state.own_tenants_.get();
   return {};
 }
 

@@ -19,9 +19,15 @@ bool waits(const State& state, JobId id) {
 
 void RequestRenewal::add_waiting(const State& state) {
   jobs_.clear();
+  never_.clear();
   for (const Job& job : state.all_jobs()) {
     if (waits(state, job.id)) jobs_.insert(jobs_.end(), job.id);
   }
+}
+
+std::optional<std::string> RequestRenewal::why_never(JobId job) const {
+  const auto found = never_.find(job);
+  return found == never_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& intake, Instant now) {
@@ -49,7 +55,12 @@ std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& inta
       read = &job;
     }
     jobs_.erase(jobs_.begin());
-    if (!requests) continue;
+    never_.erase(id);
+    if (!requests) {
+      const Error& why = requests.error();
+      if (why.kind == ErrorKind::kInfeasible) never_.emplace(id, why.message);
+      continue;
+    }
     // Some jobs of the array may have ended, or have devices.
     while (next < requests->size() && (*requests)[next].name != job.name) ++next;
     if (next == requests->size()) continue;

@@ -3,10 +3,13 @@
 //
 // One for a controller's life; one thread. A job keeps what its owner or an operator changed since:
 // its priority, time limit and estimate. A job that the new fleet could never run keeps its
-// request.
+// request, and the reason is known until the job or the fleet changes.
 #pragma once
 
+#include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "control/input.hpp"
@@ -20,6 +23,9 @@ class RequestRenewal {
   /// Adds all jobs that wait, in place of those that were added before. O(jobs).
   void add_waiting(const State& state);
   void add(JobId job) { jobs_.insert(job); }
+  /// Returns why the fleet in use can never run a job, in the words that a submission of it would
+  /// be refused with; none: it may run, or the fleet has not changed since the job was submitted.
+  [[nodiscard]] std::optional<std::string> why_never(JobId job) const;
   [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
   /// Takes the next jobs, at most kJobs, by id, and returns their new requests where these differ.
@@ -32,6 +38,7 @@ class RequestRenewal {
  private:
   /// By id, so that jobs of an array come one after the other, in the order of its requests.
   std::set<JobId> jobs_;
+  std::map<JobId, std::string> never_;  ///< why_never()
 };
 
 }  // namespace orrery

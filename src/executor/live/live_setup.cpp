@@ -65,6 +65,12 @@ Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
   SetupTexts texts = texts_;
   texts.fleet = fleet;
   Result<StoredFacts> stored = stored_facts(base_, texts);
+  std::optional<Error> tenants_refused;
+  if (!stored && !texts.tenants.empty()) {
+    tenants_refused = stored.error();
+    texts.tenants.clear();
+    stored = stored_facts(base_, texts);
+  }
   if (!stored) return forward_error(stored);
   auto version = std::make_unique<Version>(Version{*std::move(stored), {}, {}});
   version->stored.facts->take_works(*in_use_);
@@ -72,7 +78,7 @@ Result<const ControlSetup*> LiveSetup::version_of(const std::string& fleet) {
   version->control.nodes_begin = control_.nodes_begin;
   version->control.timing = control_.timing;
   version->control.lost_jobs = control_.lost_jobs;
-  version->control.fleets = {control_.fleets.source, fleet};
+  version->control.fleets = {control_.fleets.source, fleet, std::move(tenants_refused)};
   const auto unused = [](const auto& each) { return !each->used_by; };
   if (std::ranges::count_if(versions_, unused) >= kUnusedVersions) {
     versions_.erase(std::ranges::find_if(versions_, unused));

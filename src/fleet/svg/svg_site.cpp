@@ -23,11 +23,14 @@ constexpr std::size_t kStorageShown = 6;
 constexpr std::size_t kLoadsShown = 12;
 constexpr TextStyle kSoft{.size = 11, .ink = "soft"};
 
-std::string site_text(const SiteFacts& site) {
+/// A site without nodes has no cooling whose PUE could be assumed.
+std::string site_text(const SiteFacts& site, const Domain& domain) {
   std::vector<std::string> parts;
   if (site.spec.region) parts.push_back(*site.spec.region);
   if (site.spec.residency) parts.push_back("data residency " + *site.spec.residency);
-  parts.push_back(fmt::format("PUE {:.2f}{}", site.pue, site.pue_assumed ? " (assumed)" : ""));
+  if (domain.nodes > 0 || !site.pue_assumed) {
+    parts.push_back(fmt::format("PUE {:.2f}{}", site.pue, site.pue_assumed ? " (assumed)" : ""));
+  }
   if (site.electricity) parts.push_back("electricity " + print(*site.electricity));
   if (site.carbon) parts.push_back(print(*site.carbon) + " CO2");
   if (site.spec.price_factor) parts.push_back(fmt::format("rent x {}", *site.spec.price_factor));
@@ -135,7 +138,7 @@ class SiteDrawing {
         .size = 12, .weight = Weight::kBold, .ink = "link", .anchor = Anchor::kEnd};
     canvas_.text({area_.right() - kPad, y}, totals, right);
     canvas_.fitted_text({from, y}, area_.right() - kPad - text_width(totals, right) - 14 - from,
-                        site_text(site_), {.size = 12, .ink = "soft"});
+                        site_text(site_, domain), {.size = 12, .ink = "soft"});
   }
 
   void draw_fabrics() {

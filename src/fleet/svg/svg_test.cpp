@@ -79,6 +79,17 @@ TEST(DrawSvg, IsWellFormedXmlThatSaysWhatTheFleetHolds) {
   EXPECT_EQ(count_of(svg, ">40.8 / 60 kW<"), 4u);
 }
 
+TEST(DrawSvg, ASiteWithoutNodesHasNoAssumedPue) {
+  std::string yaml = small_h100();
+  EXPECT_EQ(count_of(picture_of(yaml), "PUE "), 1u);
+  if (!yaml.ends_with('\n')) yaml += '\n';
+  yaml +=
+      "- name: annex\n  halls: [{name: h, pods: [{racks: [{count: 0, nodes: [{type: l4-4}]}]}]}]\n";
+  const std::string svg = picture_of(yaml);
+  EXPECT_NE(svg.find(">annex<"), svg.npos);
+  EXPECT_EQ(count_of(svg, "PUE "), 1u);
+}
+
 TEST(DrawSvg, IsTheSameForTheSameFleet) {
   EXPECT_EQ(picture_of(large_fleet()), picture_of(large_fleet()));
 }

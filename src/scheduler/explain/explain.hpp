@@ -71,6 +71,8 @@ struct Explanation {
   std::uint32_t tried = 0;      ///< changes that make room and were decided in a pass of the whole
                                 ///< queue
 
+  /// Makes it that of a job that the fleet, as built, can never run, for the reason `text`.
+  void set_never(std::string text);
   /// Returns several lines; the last one ends with a newline.
   [[nodiscard]] std::string text() const;
 };

@@ -120,6 +120,21 @@ TEST(Explain, SaysWhoIsInTheWayAndWhenItIsOver) {
   EXPECT_EQ(smaller->start.gangs[0].allocation.devices(), 32u);
 }
 
+TEST(Explain, AJobThatTheFleetCanNeverRunHasNoLikelyStart) {
+  TestCluster cluster;
+  cluster.submit(cluster.job(96, Duration::hours(2)));
+  cluster.pass("fifo");
+  Explanation answer = explained(cluster, cluster.submit(cluster.job(64)), "fifo");
+  ASSERT_TRUE(answer.when);
+  answer.set_never("never: role \"a\": types: the fleet has no h200");
+  const std::string text = answer.text();
+  EXPECT_NE(text.find(": never\n  why         role \"a\": types: the fleet has no h200\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("likely      never on this fleet\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find("blocked by"), std::string::npos) << text;
+}
+
 TEST(Explain, AWiderLevelHelpsAGangThatNoRackHolds) {
   TestCluster cluster;
   for (int i = 0; i < 4; ++i) cluster.submit(cluster.job(8));

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "base/format/field_writer.hpp"
 #include "scheduler/explain/explain.hpp"
@@ -25,7 +26,11 @@ std::string cost_text(const Change& change) {
   return text.empty() ? "" : ": " + text;
 }
 
-std::string likely_text(const std::optional<LikelyStart>& when) {
+std::string likely_text(const Explanation& job) {
+  const std::optional<LikelyStart>& when = job.when;
+  if (job.refusal && job.refusal->kind == RejectionKind::kNever) {
+    return "  likely      never on this fleet\n";
+  }
   if (!when) return "  likely      not known: no expected end makes room\n";
   if (when->median == Duration()) return "  likely      at the next decision\n";
   const std::string median =
@@ -35,6 +40,15 @@ std::string likely_text(const std::optional<LikelyStart>& when) {
 }
 
 }  // namespace
+
+void Explanation::set_never(std::string text) {
+  refusal = Refusal{.kind = RejectionKind::kNever};
+  constexpr std::string_view kNever = "never: ";
+  why = text.starts_with(kNever) ? text.substr(kNever.size()) : std::move(text);
+  when.reset();
+  blocked_by.clear();
+  blocking.clear();
+}
 
 std::string Explanation::text() const {
   std::string text = fmt::format("{} waits for {}: {}\n", name, wish,
@@ -51,7 +65,7 @@ std::string Explanation::text() const {
     text += fmt::format("  blocked by  {}\n", list);
   }
   if (ahead > 0) text += fmt::format("  ahead       {} in the queue\n", ahead);
-  text += likely_text(when);
+  text += likely_text(*this);
   if (!deadline.empty()) text += fmt::format("  deadline    {}\n", deadline);
   for (const Change& change : changes) {
     text += fmt::format("  starts now  {}{}\n", change.what, cost_text(change));

@@ -159,6 +159,20 @@ LocalProcess& LocalCluster::process(const std::string& name) {
   return record_.processes.emplace_back(LocalProcess{name, {}, ""});
 }
 
+std::set<std::string> LocalCluster::node_names() const {
+  std::set<std::string> names;
+  for (const LocalNode& node : nodes_) names.insert(node.name);
+  return names;
+}
+
+std::vector<std::string> LocalCluster::agents_beside(const std::set<std::string>& nodes) const {
+  std::vector<std::string> beside;
+  for (const LocalProcess& each : record_.processes) {
+    if (each.name != kController && !nodes.contains(each.name)) beside.push_back(each.name);
+  }
+  return beside;
+}
+
 std::string LocalCluster::node_directory(const std::string& name) const {
   return directory_ + "/nodes/" + name;
 }
@@ -191,7 +205,11 @@ Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& opti
   }
   let_users_through();
   if (Status started = start_controller(options); !started) return forward_error(started);
-  if (Status known = drop_unknown_nodes(); !known) return forward_error(known);
+  // A controller that was killed while the fleet changed completes fleet.yaml as it starts.
+  Result<std::vector<LocalNode>> nodes = read_local_fleet(directory_);
+  if (!nodes) return forward_error(nodes);
+  nodes_ = *std::move(nodes);
+  if (Status compared = compare_with_cluster(); !compared) return forward_error(compared);
   for (const LocalNode& node : nodes_) {
     if (Status started = start_agent(node); !started) return forward_error(started);
   }
@@ -298,8 +316,9 @@ Status LocalCluster::start_agent(const LocalNode& node) {
   return save();
 }
 
-/// What fleet.yaml names and the cluster does not have, since it was not applied, has no agent.
-Status LocalCluster::drop_unknown_nodes() {
+/// A node that fleet.yaml names and the cluster does not have, since the file was not applied, gets
+/// no agent; one that neither has loses its agent.
+Status LocalCluster::compare_with_cluster() {
   Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return forward_error(cluster);
   Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
@@ -310,6 +329,9 @@ Status LocalCluster::drop_unknown_nodes() {
         std::erase_if(nodes_, [&](const LocalNode& node) { return node.name == name; });
     if (gone > 0) unknown_.push_back(name);
   }
+  std::set<std::string> kept = node_names();
+  kept.insert(state->missing_nodes().begin(), state->missing_nodes().end());
+  end_nodes(agents_beside(kept));
   return {};
 }
 
@@ -326,7 +348,8 @@ Status LocalCluster::wait_for_nodes() {
     Result<v1::Cluster> state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
     if (!state) return forward_error(state);
     if (!state->halted().empty()) return environment_error(state->halted());
-    if (state->nodes_ready() >= state->nodes()) return {};
+    // A node that an edited fleet.yaml leaves out has no agent to wait for.
+    if (state->nodes_ready() >= std::min<std::size_t>(state->nodes(), nodes_.size())) return {};
     for (std::size_t i = 0; i < agents.size(); ++i) {
       if (!agents[i].ended_within(i == 0 ? kLook : Duration())) continue;
       return environment_error(fmt::format("the agent of {} exited during startup:{}",
@@ -404,19 +427,13 @@ Result<LocalCluster::Followed> LocalCluster::follow_fleet(const std::set<std::st
   const Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return tl::unexpected(cluster.error());
   address_ = cluster->address;
-  Followed done;
-  const auto in_fleet = [&](const std::string& name) {
-    return std::any_of(nodes_.begin(), nodes_.end(),
-                       [&](const LocalNode& node) { return node.name == name; });
-  };
+  std::set<std::string> kept = node_names();
+  for (const std::string& node : replaced) kept.erase(node);
+  Followed done{.started = {}, .ended = agents_beside(kept)};
   const auto known = [&](const std::string& name) {
     return std::any_of(record_.processes.begin(), record_.processes.end(),
                        [&](const LocalProcess& each) { return each.name == name; });
   };
-  for (const LocalProcess& each : record_.processes) {
-    if (each.name == kController) continue;
-    if (!in_fleet(each.name) || replaced.contains(each.name)) done.ended.push_back(each.name);
-  }
   end_nodes(done.ended);
   if (Status saved = save(); !saved) return forward_error(saved);
   // A node that is there already keeps its agent, or goes on without one.

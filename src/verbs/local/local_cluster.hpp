@@ -91,12 +91,16 @@ class LocalCluster {
   [[nodiscard]] Status load();
   [[nodiscard]] Status save();
   [[nodiscard]] LocalProcess& process(const std::string& name);
+  /// The names of nodes().
+  [[nodiscard]] std::set<std::string> node_names() const;
+  /// Returns the nodes that have an agent and are not among those.
+  [[nodiscard]] std::vector<std::string> agents_beside(const std::set<std::string>& nodes) const;
   [[nodiscard]] std::string node_directory(const std::string& name) const;
   [[nodiscard]] Status start_controller(const ControllerStart& options);
   [[nodiscard]] Status wait_for_controller();
   [[nodiscard]] Status start_agent(const LocalNode& node);
   [[nodiscard]] Status certify_agent(const LocalNode& node);
-  [[nodiscard]] Status drop_unknown_nodes();
+  [[nodiscard]] Status compare_with_cluster();
   [[nodiscard]] Status wait_for_nodes();
   /// Ends the agents, whose processes are then forgotten, and the keepers of nodes.
   void end_nodes(const std::vector<std::string>& nodes);
