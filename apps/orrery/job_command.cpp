@@ -70,7 +70,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
     chosen = [&options, asked] { return ask_job(options, *asked); };
   });
   CLI::App& explain = *app.add_subcommand(
-      "explain", "explain why a job waits and what would start it, or why it runs where it does");
+      "explain", "explain why a job waits and what would start it, or what slows a running one");
   explain.add_option("id", asked->ids, "number of the job")
       ->type_name("JOB")
       ->required()

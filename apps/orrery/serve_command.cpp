@@ -28,7 +28,7 @@ void add_serve_options(CLI::App& verb, ServeChoice& serve) {
   add("--ttft", options.ttft, "with --serve: limit on the mean time to the first token");
   add("--tpot", options.tpot, "with --serve: limit on the mean time per output token");
   add("--engine", options.engine,
-      "with --serve: serving engine: vllm, tensorrt-llm:1.1, sglang, ...");
+      "with --serve: inference engine: vllm, tensorrt-llm:1.1, sglang, ...");
   for (const char* name : kNotServed) {
     if (CLI::Option* other = verb.get_option_no_throw(name)) flag->excludes(other);
   }

@@ -52,6 +52,7 @@
 #include "node/daemon_signals.hpp"
 #include "node/service_notice.hpp"
 #include "perf/facts.hpp"
+#include "scheduler/asked_policy.hpp"
 
 namespace orrery {
 namespace {
@@ -100,6 +101,7 @@ class Daemon {
   void compare_fleet();
   void keep_fleet(const std::string& fleet);
   /// Reports the lines of a file that differ from its last applied text.
+  void note_missing(const std::string& file, const std::string& applied);
   void report_changes(const std::string& file, const std::vector<LineChange>& changes);
   void report_settings();
   void reload();
@@ -195,6 +197,28 @@ Status Daemon::watch() {
   return {};
 }
 
+/// Reports a file that was applied once, and was removed.
+void Daemon::note_missing(const std::string& file, const std::string& applied) {
+  if (applied.empty() || applied == kPolicy) return;
+  const std::string text = file + ": the file is missing; its last applied version stays in effect";
+  log_.warning(env_.clock.now_wall(), "file missing", {{"what", text}});
+  controller_->drift().note_line(text);
+}
+
+/// Checks what the core does not, because it reads old logs too: a policy that is requested now has
+/// no key without effect.
+template <class Command>
+Status check_request(const std::string& yaml, const std::string& file) {
+  if constexpr (std::is_same_v<Command, SetPolicy>) {
+    const Result<Document> document = Document::parse(yaml, file);
+    if (!document) return tl::unexpected(document.error());
+    if (const Result<Policy> policy = asked_policy(*document); !policy) {
+      return tl::unexpected(policy.error());
+    }
+  }
+  return {};
+}
+
 template <class Command>
 void Daemon::take_over(const std::string& file, const std::string& now) {
   const Result<std::string> yaml = text(file);
@@ -202,13 +226,18 @@ void Daemon::take_over(const std::string& file, const std::string& now) {
     return log_.error(env_.clock.now_wall(), "file not read",
                       {{"file", file}, {"why", yaml.error().text()}});
   }
-  const bool there = ::access((options_.directory + "/" + file).c_str(), F_OK) == 0;
-  if (!there || *yaml == now) return;
+  if (::access((options_.directory + "/" + file).c_str(), F_OK) != 0)
+    return note_missing(file, now);
+  if (*yaml == now) return;
   report_changes(file, line_changes(now, *yaml));
   if (yaml->empty()) {
     return log_.error(
         env_.clock.now_wall(), "file refused",
         {{"file", file}, {"why", "the file is empty; the last applied version stays in effect"}});
+  }
+  if (Status fits = check_request<Command>(*yaml, file); !fits) {
+    return log_.error(env_.clock.now_wall(), "file refused",
+                      {{"file", file}, {"why", fits.error().text()}});
   }
   controller_->command(Command{*yaml}, {}, [this, file](const Result<JobId>& done) {
     const Instant at = env_.clock.now_wall();

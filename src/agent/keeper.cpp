@@ -214,6 +214,17 @@ void Keeper::on_hang(std::string evidence, Instant now) {
   if (!processes_.empty()) tell();
 }
 
+void Keeper::on_signal(Instant now) {
+  keep_time(now);
+  if (report_.stage < RankStage::kEnding) {
+    report_.end = AttemptEnd{
+        ExitKind::kInfra,
+        {.layer = FaultLayer::kHost, .evidence = "a signal ended the keeper of its ranks"}};
+  }
+  kill();
+  if (report_.stage != RankStage::kGone) tell();
+}
+
 bool Keeper::all_shed() const {
   return std::none_of(processes_.begin(), processes_.end(),
                       [](const Process& process) { return process.leaving; });

@@ -79,6 +79,9 @@ class Keeper {
   void on_process_exit(const ProcessExit& exit, Instant now);
   /// The processes hang, as `evidence` says: they are ended, as after a fault of the program.
   void on_hang(std::string evidence, Instant now);
+  /// A signal ends the keeper: it kills its processes. Unless they were to end, this is a fault of
+  /// the machine.
+  void on_signal(Instant now);
   /// The devices of a gang run at this clock here, not at that of the newest order.
   void on_clock(std::uint32_t gang, double clock);
   /// A line of the ranks' progress stream; a line of an older epoch has no effect.

@@ -143,6 +143,26 @@ TEST(Keeper, AHangEndsTheRanksAsAFaultOfTheProgram) {
   EXPECT_EQ(keeper.report().end->blame.evidence, "no progress") << "not how they then ended";
 }
 
+TEST(Keeper, ASignalEndsTheRanksAsAFaultOfTheMachine) {
+  Keeper keeper = running();
+  keeper.on_signal(kStart);
+  EXPECT_EQ(only<SignalProcesses>(keeper.take()).at(0).signal, ProcessSignal::kKill);
+  keeper.on_process_exit({{0, 0}, 137}, kStart);
+  keeper.on_process_exit({{0, 1}, 137}, kStart);
+  EXPECT_EQ(keeper.stage(), RankStage::kGone);
+  ASSERT_TRUE(keeper.report().end);
+  EXPECT_EQ(keeper.report().end->kind, ExitKind::kInfra);
+  EXPECT_EQ(keeper.report().end->blame.layer, FaultLayer::kHost);
+}
+
+TEST(Keeper, ASignalDoesNotReplaceTheReasonOfAnEnd) {
+  Keeper keeper = running();
+  keeper.on_process_exit({{0, 1}, 3}, kStart);
+  keeper.on_signal(kStart);
+  keeper.on_process_exit({{0, 0}, 137}, kStart);
+  EXPECT_EQ(keeper.report().end->kind, ExitKind::kProgram);
+}
+
 TEST(Keeper, IsDoneWhenEveryRankIs) {
   Keeper keeper = running();
   keeper.on_process_exit({{0, 1}, 0}, kStart);

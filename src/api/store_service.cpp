@@ -73,7 +73,7 @@ void add_fleet_methods(MethodTable& table, Controller& controller, FleetChanged 
                 return call->fail(error);
               }
               fill(*change, view);
-              if (change->applied) {
+              if (change->applied && !view.changed().empty()) {
                 controller.events().note_operator(
                     "fleet changed", call->caller().name,
                     {"nodes", fmt::format("{} added, {} retired", change->added.size(),

@@ -315,7 +315,7 @@ TEST_F(ControllerTest, OnlyANodeThatIsDrainedAndConnectedIsTriedOut) {
   Session session;
   join("node0", session);
   EXPECT_EQ(controller_->sessions().burn_in(NodeId(0)).error().message,
-            "node0 is ready: only a machine that is drained and empty is tried out");
+            "node0 is ready: a burn-in needs a node that is drained and empty");
   bool drained = false;
   controller_->command(DrainNode{NodeId(0)}, "", [&](const Result<JobId>&) { drained = true; });
   await([&] { return drained; });

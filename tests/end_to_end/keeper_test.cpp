@@ -329,6 +329,9 @@ TEST_F(KeeperTest, IsEndedBySigtermWithAllItHolds) {
   const std::vector<pid_t> pids = processes();
   EXPECT_EQ(finish(SIGTERM), 0);
   for (const pid_t pid : pids) EXPECT_FALSE(Witness(pid).alive());
+  await_stage(RankStage::kGone);
+  ASSERT_TRUE(report().end) << "or the job would run on without ranks";
+  EXPECT_EQ(report().end->kind, ExitKind::kInfra);
 }
 
 TEST_F(KeeperTest, SaysWhyItDoesNotStart) {

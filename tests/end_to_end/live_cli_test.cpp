@@ -426,7 +426,7 @@ TEST_F(LiveCli, FleetApplyDrainsEachRetiredNodeAndAppliesOnceTheyAreEmpty) {
   controller_.on("DrainNode", [&](const FakeController::Heard& heard) {
     v1::DrainNodeRequest request;
     EXPECT_TRUE(request.ParseFromString(heard.request));
-    EXPECT_EQ(request.why(), "retired by fleet apply");
+    EXPECT_EQ(request.why(), "to be retired by fleet apply");
     drained[request.name()] = request.at_once();
     return answer_with(v1::NodeResponse());
   });

@@ -171,7 +171,7 @@ Status AgentSessions::burn_in(NodeId node) {
   const std::string name = name_of(node);
   const NodeHealth health = state_.node(node).health;
   if (health != NodeHealth::kDrained && health != NodeHealth::kRepairing) {
-    return infeasible(fmt::format("{} is {}: only a machine that is drained and empty is tried out",
+    return infeasible(fmt::format("{} is {}: a burn-in needs a node that is drained and empty",
                                   name, word_of(health)));
   }
   AgentSession* session = agents_.of(node).session;

@@ -165,8 +165,7 @@ void KeeperProcess::on_signal(std::string_view signals) {
     std::memcpy(&signal, signals.data() + at, sizeof signal);
     if (signal.ssi_signo != SIGTERM) continue;
     ending_ = true;
-    const AttemptReport& report = keeper_.report();
-    keeper_.on_order({report.applied, KillRanks{report.token}}, now());
+    keeper_.on_signal(now());
   }
   stream_->drain();
   for (ProcessExit& exit : ranks_->reap()) {

@@ -187,6 +187,10 @@ CheckFinding users(const std::vector<RootAgentFacts>& agents) {
     if (each.jobs_as_root) root.push_back(each.node);
   }
   if (!root.empty()) {
+    std::ranges::sort(root);
+    // Several clusters of a machine may have nodes of one name.
+    const auto repeated = std::ranges::unique(root);
+    root.erase(repeated.begin(), repeated.end());
     return {"users", kWarning,
             fmt::format("allow_agent_user on {}: jobs without run_as run as root",
                         fmt::join(root, ", ")),

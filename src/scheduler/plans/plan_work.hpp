@@ -23,7 +23,7 @@ struct PlanSources {
 
 /// The `best` ways to do the work on a piece of the fleet: training plans of different degrees (tp,
 /// cp, pp, ep) by ascending time; services by ascending dollars a token (joules where there is no
-/// price). Rejections: kMemory, it does not fit; kStack, the serving engine does not run there;
+/// price). Rejections: kMemory, it does not fit; kStack, the inference engine does not run there;
 /// kNever, any other rule, an unreachable latency or rate, more than the fleet has.
 [[nodiscard]] PlanEntry plan_work(const PlanSources& sources, const Work& work,
                                   const FleetPiece& piece, std::size_t best);

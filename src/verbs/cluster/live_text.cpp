@@ -331,7 +331,7 @@ std::string LiveText::job(const v1::Job& job) const {
   facts.add("state",
             job.phase() + (job.has_since() ? fmt::format(", since {}", ago(job.since())) : ""));
   facts.colour(colour_code(job.phase()));
-  facts.add("waits for", job.waiting());
+  facts.add("waiting", job.waiting());
   if (!job.hold().empty() && job.phase() != "held") {
     facts.add("held by", fmt::format("{}, once it is next queued", job.hold()));
   }

@@ -79,7 +79,7 @@ VerbAnswer ended_answer(const LocalCluster::Ended& ended, LocalCluster::Keepers 
                   counted(ended.agents, "agent"), counted(ended.keepers, "keeper"),
                   keepers == LocalCluster::Keepers::kKeep
                       ? "running jobs continue, and `orrery up` takes them over"
-                      : "unfinished jobs restart with `orrery up`"),
+                      : "jobs that have not ended restart with `orrery up`"),
       {{"controllers", ended.controllers}, {"agents", ended.agents}, {"keepers", ended.keepers}}};
 }
 

@@ -53,8 +53,8 @@ TEST(LocalAnswerTest, RootAndUnknownNodesAreTold) {
 TEST(LocalAnswerTest, WhatWasEndedIsCounted) {
   const LocalCluster::Ended ended{.controllers = 1, .agents = 2, .keepers = 0};
   EXPECT_EQ(ended_answer(ended, LocalCluster::Keepers::kEnd).text,
-            "stopped 1 controller, 2 agents and 0 keepers; unfinished jobs restart with `orrery "
-            "up`\n");
+            "stopped 1 controller, 2 agents and 0 keepers; jobs that have not ended restart with "
+            "`orrery up`\n");
   const VerbAnswer kept = ended_answer(ended, LocalCluster::Keepers::kKeep);
   EXPECT_TRUE(kept.text.ends_with("; running jobs continue, and `orrery up` takes them over\n"));
   EXPECT_EQ(kept.json, Json::parse(R"({"controllers": 1, "agents": 2, "keepers": 0})"));

@@ -335,6 +335,23 @@ Status LocalCluster::compare_with_cluster() {
   return {};
 }
 
+/// Returns whether the agents of all nodes are connected and known: a drained node is not ready,
+/// and nothing more is to be waited for.
+Result<bool> LocalCluster::nodes_settled(Client& client) const {
+  constexpr std::uint32_t kPage = 1'000;
+  v1::ListNodesRequest request;
+  request.set_page_size(kPage);
+  const auto answer = client.call<v1::ListNodesResponse>("ListNodes", request);
+  if (!answer) return tl::unexpected(answer.error());
+  std::set<std::string> settled;
+  for (const v1::Node& node : answer->nodes()) {
+    const std::string& health = node.health();
+    const bool comes = health == "joining" || health == "suspect" || health == "lost";
+    if (node.connected() && !comes) settled.insert(node.name());
+  }
+  return std::ranges::includes(settled, node_names());
+}
+
 Status LocalCluster::wait_for_nodes() {
   Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return forward_error(cluster);
@@ -348,8 +365,10 @@ Status LocalCluster::wait_for_nodes() {
     Result<v1::Cluster> state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
     if (!state) return forward_error(state);
     if (!state->halted().empty()) return environment_error(state->halted());
-    // A node that an edited fleet.yaml leaves out has no agent to wait for.
-    if (state->nodes_ready() >= std::min<std::size_t>(state->nodes(), nodes_.size())) return {};
+    if (state->nodes_ready() >= state->nodes()) return {};
+    const Result<bool> settled = nodes_settled(client);
+    if (!settled) return tl::unexpected(settled.error());
+    if (*settled) return {};
     for (std::size_t i = 0; i < agents.size(); ++i) {
       if (!agents[i].ended_within(i == 0 ? kLook : Duration())) continue;
       return environment_error(fmt::format("the agent of {} exited during startup:{}",

@@ -102,6 +102,7 @@ class LocalCluster {
   [[nodiscard]] Status certify_agent(const LocalNode& node);
   [[nodiscard]] Status compare_with_cluster();
   [[nodiscard]] Status wait_for_nodes();
+  [[nodiscard]] Result<bool> nodes_settled(Client& client) const;
   /// Ends the agents, whose processes are then forgotten, and the keepers of nodes.
   void end_nodes(const std::vector<std::string>& nodes);
   /// Ends the keepers with all ranks; returns their number.

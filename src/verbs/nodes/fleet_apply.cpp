@@ -102,7 +102,7 @@ class Emptying {
     v1::DrainNodeRequest request;
     request.set_request_id(session_.request_id());
     request.set_name(node);
-    request.set_why("retired by fleet apply");
+    request.set_why("to be retired by fleet apply");
     request.set_at_once(how_ == BusyNodes::kEvict);
     const auto drained = session_.client().call<v1::NodeResponse>("DrainNode", request);
     if (!drained) return tl::unexpected(drained.error());

@@ -146,7 +146,7 @@ TEST_F(FleetApplyTest, BusyNodesAreDrainedAndWaitedForBeforeTheFleetChanges) {
   const auto drained = heard<v1::DrainNodeRequest>("DrainNode");
   ASSERT_EQ(drained.size(), 1u);
   EXPECT_TRUE(drained[0].at_once());
-  EXPECT_EQ(drained[0].why(), "retired by fleet apply");
+  EXPECT_EQ(drained[0].why(), "to be retired by fleet apply");
   EXPECT_EQ(heard<v1::ApplyFleetRequest>("ApplyFleet").at(0).fleet(), "the fleet");
 }
 

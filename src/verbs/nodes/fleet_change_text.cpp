@@ -58,8 +58,8 @@ std::string fleet_dry_run_text(const v1::FleetChange& change) {
   std::string end = "nothing was changed (--dry-run)\n";
   if (!change.busy().empty()) {
     end =
-        "nothing was changed (--dry-run); with busy nodes the fleet changes with --drain or "
-        "--force alone\n";
+        "nothing was changed (--dry-run); nodes are busy, so the change is refused without --drain "
+        "or --force\n";
   }
   if (change.changed().empty()) end = "the cluster has this fleet already\n";
   return fleet_change_text(change) + end;

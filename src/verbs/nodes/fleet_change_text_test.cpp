@@ -54,8 +54,8 @@ TEST(FleetChangeTextTest, ADryRunSaysWhatWouldHappen) {
   EXPECT_EQ(applied_fleet_text(change), "the fleet is changed\n");
   change.add_busy()->set_node("n1");
   EXPECT_TRUE(fleet_dry_run_text(change).ends_with(
-      "nothing was changed (--dry-run); with busy nodes the fleet changes with --drain or --force "
-      "alone\n"));
+      "nothing was changed (--dry-run); nodes are busy, so the change is refused without --drain "
+      "or --force\n"));
 }
 
 TEST(FleetChangeTextTest, ARefusalCountsTheBusyNodes) {
