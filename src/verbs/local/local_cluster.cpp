@@ -125,10 +125,20 @@ Result<LocalCluster> LocalCluster::open(const std::string& directory, Duration p
   return cluster;
 }
 
-Status LocalCluster::load() {
+/// Reads the nodes of fleet.yaml, unless it is as it was.
+Status LocalCluster::read_nodes() {
+  Result<std::string> text = read_file(directory_ + "/fleet.yaml", kFileMax);
+  if (!text) return forward_error(text);
+  if (*text == fleet_text_) return {};
   Result<std::vector<LocalNode>> nodes = read_local_fleet(directory_);
   if (!nodes) return forward_error(nodes);
   nodes_ = *std::move(nodes);
+  fleet_text_ = *std::move(text);
+  return {};
+}
+
+Status LocalCluster::load() {
+  if (Status read = read_nodes(); !read) return read;
   const std::string path = directory_ + "/local.json";
   StorageResult<std::string> text = storage_.read_file(path, kFileMax);
   if (!text && text.error().failure != StorageFailure::kNotFound) return forward_error(text);
@@ -205,10 +215,8 @@ Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& opti
   }
   let_users_through();
   if (Status started = start_controller(options); !started) return forward_error(started);
-  // A controller that was killed while the fleet changed completes fleet.yaml as it starts.
-  Result<std::vector<LocalNode>> nodes = read_local_fleet(directory_);
-  if (!nodes) return forward_error(nodes);
-  nodes_ = *std::move(nodes);
+  // After a kill while the fleet changed, the controller completes fleet.yaml as it starts.
+  if (Status read = read_nodes(); !read) return forward_error(read);
   if (Status compared = compare_with_cluster(); !compared) return forward_error(compared);
   for (const LocalNode& node : nodes_) {
     if (Status started = start_agent(node); !started) return forward_error(started);

@@ -89,6 +89,7 @@ class LocalCluster {
   LocalCluster() = default;
   void let_users_through() const;
   [[nodiscard]] Status load();
+  [[nodiscard]] Status read_nodes();
   [[nodiscard]] Status save();
   [[nodiscard]] LocalProcess& process(const std::string& name);
   /// The names of nodes().
@@ -114,6 +115,7 @@ class LocalCluster {
   FileDescriptor lock_;
   std::string directory_;  ///< absolute
   LocalRecord record_;
+  std::string fleet_text_;  ///< fleet.yaml as nodes_ were read from it
   std::vector<LocalNode> nodes_;
   std::vector<std::string> unknown_;
   std::string address_;
