@@ -23,6 +23,7 @@
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdlib>
+#include <type_traits>
 
 #include "api/access/access_service.hpp"
 #include "api/access/audit_log.hpp"
