@@ -58,7 +58,7 @@
 namespace orrery {
 namespace {
 
-/// The fleet that fleet.yaml had when it was last that of the log.
+/// A copy of fleet.yaml from the time when it last agreed with the log.
 constexpr const char* kFleetApplied = "fleet.yaml.applied";
 constexpr std::size_t kTextMax = std::size_t{8} << 20;
 constexpr const char* kPolicy = "apiVersion: orrery/v1\nkind: Policy\nname: hardware-aware\n";
@@ -101,8 +101,8 @@ class Daemon {
   void complete_fleet();
   void compare_fleet();
   void keep_fleet(const std::string& fleet);
-  /// Reports the lines of a file that differ from its last applied text.
   void note_missing(const std::string& file, const std::string& applied);
+  /// Reports the lines of a file that differ from its last applied text.
   void report_changes(const std::string& file, const std::vector<LineChange>& changes);
   void report_settings();
   void reload();
@@ -206,8 +206,8 @@ void Daemon::note_missing(const std::string& file, const std::string& applied) {
   controller_->drift().note_line(text);
 }
 
-/// Checks what the core does not, because it reads old logs too: a policy that is requested now has
-/// no key without effect.
+/// Refuses a policy with a key that has no effect. The core accepts it, because logs of earlier
+/// releases may hold one.
 template <class Command>
 Status check_request(const std::string& yaml, const std::string& file) {
   if constexpr (std::is_same_v<Command, SetPolicy>) {
@@ -274,8 +274,8 @@ void Daemon::report_settings() {
   report_changes("controller.yaml", changes_since_applied(env_.storage, path, *yaml));
 }
 
-/// Writes the log's fleet where fleet.yaml is the one before it, unedited: a controller ended
-/// before it had written the file.
+/// Writes the fleet of the log into fleet.yaml if the file was not edited since it was last
+/// applied: an earlier controller ended between the change and the writing of the file.
 void Daemon::complete_fleet() {
   const Result<std::string> yaml = text("fleet.yaml");
   const Result<std::string> applied = text(kFleetApplied);

@@ -332,6 +332,18 @@ TEST_F(FleetApplyTest, AnIdleNodeThatIsRetiredLosesItsAgentAndMayComeBack) {
   EXPECT_EQ(std::system(piped.c_str()), 0);
   EXPECT_EQ(nodes().size(), 4u);
   EXPECT_EQ(live("submit --wait -n 32 --per node -- true").code, 0);
+  const auto changes = [&] {
+    const std::string log = slurp(path("c/orreryd.log"));
+    std::size_t count = 0;
+    for (std::size_t at = log.find("fleet changed by="); at != log.npos;
+         at = log.find("fleet changed by=", at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(changes(), 2u);
+  EXPECT_EQ(live("fleet apply " + four_).code, 0);
+  EXPECT_EQ(changes(), 2u) << "the same fleet is no change";
   const std::string wrong = write("wrong.yaml", "apiVersion: orrery/v1\nkind: Fleet\nnodes: 2\n");
   const CliRun refused = live("fleet apply " + wrong);
   EXPECT_EQ(refused.code, 2);

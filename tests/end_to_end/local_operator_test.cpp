@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <sstream>
 #include <thread>
 
+#include "base/system/real_clock.hpp"
 #include "tests/end_to_end/local_cluster.hpp"
 
 namespace orrery {
@@ -237,6 +239,32 @@ TEST_F(LocalClusterTest, ChangedLinesOfConfigurationFilesAreReportedUntilTheNext
   const std::string set = live("events --kind TenantsSet").out;
   EXPECT_EQ(std::count(set.begin(), set.end(), '\n'), 2)
       << "an empty file changes nothing: " << set;
+  std::filesystem::remove(path("c/tenants.yaml"));
+  restart();
+  EXPECT_NE(live("doctor --fleet").out.find("tenants.yaml: the file is missing"),
+            std::string::npos);
+}
+
+TEST_F(LocalClusterTest, APolicyWithAKeyWithoutEffectIsNotTakenOver) {
+  (void)write("c/policy.yaml",
+              "apiVersion: orrery/v1\nkind: Policy\nname: hardware-aware\nversion: 0\n");
+  ASSERT_EQ(live("down").code, 0);
+  ASSERT_EQ(live("up").code, 0);
+  EXPECT_NE(slurp(path("c/orreryd.log")).find("policy.yaml:4:1: version: expected 1 to "),
+            std::string::npos)
+      << slurp(path("c/orreryd.log"));
+  EXPECT_EQ(live("events --kind PolicySet").out, "");
+}
+
+// `up` waits up to a minute for nodes that may become ready.
+TEST_F(LocalClusterTest, UpDoesNotWaitForADrainedNode) {
+  ASSERT_EQ(live("drain node-1").code, 0);
+  ASSERT_EQ(::kill(std::stoi(slurp(path("c/orreryd.pid"))), SIGKILL), 0);
+  const RealClock clock;
+  const Instant before = clock.now_monotonic();
+  const CliRun up = live("up");
+  EXPECT_EQ(up.code, 0) << up.err;
+  EXPECT_LT(clock.now_monotonic() - before, Duration::seconds(50));
 }
 
 TEST_F(LocalClusterTest, TheStoreIsCompactedByItsControllerOrWithoutOneAndLosesNothing) {

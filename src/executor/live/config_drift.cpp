@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -39,7 +40,8 @@ void ConfigDrift::compare(const Topology& file, const Topology& in_use) {
 }
 
 void ConfigDrift::note_line(std::string line) {
-  if (lines_.size() < kLinesMax) lines_.push_back(std::move(line));
+  const bool known = std::ranges::find(lines_, line) != lines_.end();
+  if (!known && lines_.size() < kLinesMax) lines_.push_back(std::move(line));
 }
 
 }  // namespace orrery

@@ -41,5 +41,10 @@ TEST_F(ConfigDriftTest, KeepsTheFirstLines) {
   EXPECT_EQ(drift_.lines().front(), "line 0");
 }
 
+TEST_F(ConfigDriftTest, KeepsALineOnce) {
+  for (const char* line : {"a", "b", "a"}) drift_.note_line(line);
+  EXPECT_EQ(drift_.lines(), (std::vector<std::string>{"a", "b"}));
+}
+
 }  // namespace
 }  // namespace orrery

@@ -58,6 +58,13 @@ TEST(MachineCheck, HiddenProcessesAreThoseThatTheNewestMountOfProcHides) {
   EXPECT_EQ(finding(facts, "proc").verdict, CheckVerdict::kOk);
 }
 
+TEST(MachineCheck, ANodeNameOfTwoClustersIsListedOnce) {
+  MachineFacts facts = good_machine();
+  facts.root_agents = {{"node-1", true}, {"node-0", true}, {"node-1", true}};
+  EXPECT_NE(finding(facts, "users").found.find("on node-0, node-1:"), std::string::npos)
+      << finding(facts, "users").found;
+}
+
 TEST(MachineCheck, EachTrapIsSeenAndSaysWhatToDo) {
   struct Trap {
     const char* check;

@@ -125,7 +125,7 @@ Result<LocalCluster> LocalCluster::open(const std::string& directory, Duration p
   return cluster;
 }
 
-/// Reads the nodes of fleet.yaml, unless it is as it was.
+/// Reads the nodes of fleet.yaml, unless the file has not changed since the last call.
 Status LocalCluster::read_nodes() {
   Result<std::string> text = read_file(directory_ + "/fleet.yaml", kFileMax);
   if (!text) return forward_error(text);
@@ -324,8 +324,8 @@ Status LocalCluster::start_agent(const LocalNode& node) {
   return save();
 }
 
-/// A node that fleet.yaml names and the cluster does not have, since the file was not applied, gets
-/// no agent; one that neither has loses its agent.
+/// Drops the nodes that fleet.yaml has and the cluster has not, because the file was not applied.
+/// Ends the agents of nodes that neither of them has.
 Status LocalCluster::compare_with_cluster() {
   Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
   if (!cluster) return forward_error(cluster);
@@ -339,12 +339,14 @@ Status LocalCluster::compare_with_cluster() {
   }
   std::set<std::string> kept = node_names();
   kept.insert(state->missing_nodes().begin(), state->missing_nodes().end());
-  end_nodes(agents_beside(kept));
-  return {};
+  const std::vector<std::string> retired = agents_beside(kept);
+  if (retired.empty()) return {};
+  end_nodes(retired);
+  return save();
 }
 
-/// Returns whether the agents of all nodes are connected and known: a drained node is not ready,
-/// and nothing more is to be waited for.
+/// Returns whether the agents of all nodes are connected and have reported. A drained node, which
+/// does not become ready, counts.
 Result<bool> LocalCluster::nodes_settled(Client& client) const {
   constexpr std::uint32_t kPage = 1'000;
   v1::ListNodesRequest request;
@@ -354,8 +356,8 @@ Result<bool> LocalCluster::nodes_settled(Client& client) const {
   std::set<std::string> settled;
   for (const v1::Node& node : answer->nodes()) {
     const std::string& health = node.health();
-    const bool comes = health == "joining" || health == "suspect" || health == "lost";
-    if (node.connected() && !comes) settled.insert(node.name());
+    const bool may_change = health == "joining" || health == "suspect" || health == "lost";
+    if (node.connected() && !may_change) settled.insert(node.name());
   }
   return std::ranges::includes(settled, node_names());
 }

@@ -94,7 +94,7 @@ class LocalCluster {
   [[nodiscard]] LocalProcess& process(const std::string& name);
   /// The names of nodes().
   [[nodiscard]] std::set<std::string> node_names() const;
-  /// Returns the nodes that have an agent and are not among those.
+  /// Returns the nodes that have an agent and are not among `nodes`.
   [[nodiscard]] std::vector<std::string> agents_beside(const std::set<std::string>& nodes) const;
   [[nodiscard]] std::string node_directory(const std::string& name) const;
   [[nodiscard]] Status start_controller(const ControllerStart& options);
