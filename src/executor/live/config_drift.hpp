@@ -33,9 +33,8 @@ class ConfigDrift {
   void forget_nodes() { nodes_ = {}; }
   [[nodiscard]] const Nodes& nodes() const { return nodes_; }
 
-  /// Notes that a line differs from what was last applied, for example "tenants.yaml:4: "weight: 1"
-  /// is now "weight: 3""; a line is kept once, and those after the first
-  /// kLinesMax are not kept.
+  /// Notes a difference from what was last applied, for example "tenants.yaml:4: "weight: 1" is now
+  /// "weight: 3"". A text is kept once, and those after the first kLinesMax are not kept.
   void note_line(std::string line);
   /// The lines since this start.
   [[nodiscard]] const std::vector<std::string>& lines() const { return lines_; }
