@@ -305,10 +305,9 @@ std::string fleet_yaml(int nodes) {
 std::unique_ptr<Client> client_of(const std::string& directory) {
   RealStorage storage;
   const ClusterAddress at = value_of(read_cluster_address(storage, directory));
-  return std::make_unique<Client>(ClientOptions{.address = at.address,
-                                                .authority = at.authority,
-                                                .token = at.token,
-                                                .retry = Duration::minutes(1)});
+  ClientOptions options = client_options(at);
+  options.retry = Duration::minutes(1);
+  return std::make_unique<Client>(std::move(options));
 }
 
 void measure_agents(const std::string& self, const std::string& directory, pid_t controller,

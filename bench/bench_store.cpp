@@ -89,6 +89,7 @@ double grouped_microseconds(const BenchDirectory& directory, const std::string& 
       GroupCommitOptions{.store = *store,
                          .term = must_store(store->claim()),
                          .newest = 0,
+                         .clock = env->env().clock,
                          .inbox = env->env().inbox,
                          .durable =
                              [&](std::uint64_t number) {
@@ -98,9 +99,7 @@ double grouped_microseconds(const BenchDirectory& directory, const std::string& 
                                  submit();
                                }
                              },
-                         .failed = [](const StorageError&) { std::exit(1); },
-                         .snapshot_put = {},
-                         .make_room = {}});
+                         .failed = [](const StorageError&) { std::exit(1); }});
   const double seconds = seconds_of([&] {
     for (int i = 0; i < kSubmitters; ++i) submit();
     env->run_until([&] { return durable >= kGrouped; });
@@ -136,7 +135,8 @@ class LoggedRun {
     write();
   }
   void put_snapshot() {
-    must_store(put_snapshot_and_drop(store_, term_, {newest_, writer_.snapshot(core_.state())}));
+    must_store(store_.put_snapshot(term_, {newest_, writer_.snapshot(core_.state())}));
+    must_store(drop_before_previous(store_, term_));
   }
   [[nodiscard]] std::uint64_t digest() const { return digest_of(core_.state()); }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "api/cluster_directory.hpp"
 #include "api/grpc/client.hpp"
@@ -40,10 +41,9 @@ class LiveCluster {
     RealStorage storage;
     const Result<ClusterAddress> at = read_cluster_address(storage, directory_);
     if (!at) std::exit(1);
-    return std::make_unique<Client>(ClientOptions{.address = at->address,
-                                                  .authority = at->authority,
-                                                  .token = at->token,
-                                                  .retry = Duration::minutes(1)});
+    ClientOptions options = client_options(*at);
+    options.retry = Duration::minutes(1);
+    return std::make_unique<Client>(std::move(options));
   }
   [[nodiscard]] const std::string& path() const { return directory_; }
   [[nodiscard]] pid_t controller() const { return pid_in(directory_ + "/orreryd.pid"); }

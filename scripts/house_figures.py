@@ -38,7 +38,7 @@ FIGURES = [
     Figure("class-sources", "classes defined in more than 2 sources", 2),
     Figure("folder-files", "folders with more than 25 files", 25),
     Figure("duplicates", "pairs of places with six equal lines", 0),
-    Figure("document-words", "words of user documents", 30_000),
+    Figure("document-words", "words of user documents", 36_000),
     Figure("test-share", "test lines over source lines, percent"),
 ]
 LIMITS = {figure.rule: figure.limit for figure in FIGURES}

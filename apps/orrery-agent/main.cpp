@@ -9,12 +9,16 @@
 #include <bit>
 #include <charconv>
 #include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
 
-#include "api/agents/agent_channel.hpp"
-#include "api/agents/certificate_call.hpp"
-#include "api/agents/certificate_renewal.hpp"
+#include "api/agents/controller_streams.hpp"
 #include "api/grpc/client.hpp"
+#include "api/grpc/controller_route.hpp"
 #include "api/grpc/grpc_library.hpp"
+#include "api/renewal/certificate_call.hpp"
+#include "api/renewal/certificate_renewal.hpp"
 #include "apps/option_hooks.hpp"
 #include "apps/orrery-agent/discovery_report.hpp"
 #include "base/format/document.hpp"
@@ -37,8 +41,11 @@
 namespace orrery {
 namespace {
 
+constexpr const char* kControllersHelp =
+    "HOST:PORT of the controller; several are separated by commas, or the option is repeated";
+
 struct Options {
-  std::string controller;
+  std::vector<std::string> controllers;
   std::string node;
   std::string directory;
   std::string address;
@@ -245,7 +252,7 @@ Status join(const Options& options, const Env& env, const std::string& directory
   if (!made) return forward_error(made);
   Result<std::string> token = join_token(options.join);
   if (!token) return forward_error(token);
-  Client client({.address = options.controller, .authority = *authority});
+  Client client({.addresses = options.controllers, .authority = *authority});
   v1::JoinRequest request;
   request.set_token(*token);
   request.set_certificate_request(made->request);
@@ -262,6 +269,7 @@ Status join(const Options& options, const Env& env, const std::string& directory
 }
 
 int serve(const Options& options) {
+  const std::vector<std::string> controllers = ControllerRoute(options.controllers).addresses();
   const GrpcLibrary grpc;
   // Processes of a node end with its boot, and their files may be lost with it.
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create({}, Durability::kUntilBoot);
@@ -277,7 +285,7 @@ int serve(const Options& options) {
   if (!tls) return complain(tls.error());
   DescriptorLogSink sink;
   const Env env = (*real)->env();
-  AgentChannel channel(env.inbox, {.controller = options.controller, .tls = *tls});
+  ControllerStreams streams(env, Log(sink), controllers, *tls);
   RealStorage durable;
   std::unique_ptr<CertificateCall> call;
   const Result<std::unique_ptr<CertificateRenewal>> renewal = CertificateRenewal::begin(
@@ -287,13 +295,12 @@ int serve(const Options& options) {
        .ask =
            [&](const AgentTls& shown, const std::string& request, CertificateCall::Answer answer) {
              call = std::make_unique<CertificateCall>(
-                 env.inbox, AgentChannelOptions{options.controller, shown}, request,
-                 std::move(answer));
+                 env.inbox, CertificateCallSetup{controllers, shown}, request, std::move(answer));
            },
-       .renewed = [&](const AgentTls& shown) { channel.show(shown); }});
+       .renewed = [&](const AgentTls& shown) { streams.show(shown); }});
   if (!renewal) return complain(renewal.error());
   Result<std::unique_ptr<AgentProcess>> agent =
-      AgentProcess::open(**real, channel, Log(sink), *std::move(setup));
+      AgentProcess::open(**real, streams.channel(), Log(sink), *std::move(setup));
   if (!agent) return complain(agent.error());
   const Status ended = (*agent)->run();
   return ended ? 0 : complain(ended.error());
@@ -332,8 +339,8 @@ int main(int count, char** arguments) {
       "restarts.",
       "orrery-agent");
   orrery::Options options;
-  auto* controller =
-      app.add_option("--controller", options.controller, "HOST:PORT of the controller");
+  auto* controller = app.add_option("--controller", options.controllers, orrery::kControllersHelp);
+  controller->delimiter(',')->allow_extra_args(false);
   auto* node = app.add_option("--node", options.node, "name of this node in the fleet");
   auto* directory = app.add_option("--dir", options.directory,
                                    "state directory of the agent; each agent needs its own");

@@ -16,7 +16,7 @@ namespace {
 
 struct LocalOptions {
   LocalFleetOptions fleet;
-  LocalCluster::ControllerStart controller;
+  ServerStart controller;
   bool keep_jobs = false;
 };
 
@@ -87,6 +87,17 @@ void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& ch
       .add_option("--type", asked->fleet.type,
                   "type of the accelerators, from the catalog (default: h100)")
       ->type_name("TYPE");
+  up_verb
+      .add_option("--controllers", asked->controller.controllers,
+                  "number of controllers of a new cluster: one leads, the others stand by "
+                  "(default: 1)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  up_verb
+      .add_option("--store", asked->controller.store,
+                  "log of a new cluster that its controllers share: etcd starts members of etcd "
+                  "here, etcd://HOST:PORT[,HOST:PORT..]/NAME uses others (default: DIR/store)")
+      ->type_name("STORE");
   up_verb
       .add_option("--record", asked->controller.record,
                   "directory for the inputs and events of the controller, for `orrery replay`")

@@ -26,8 +26,9 @@ Status export_events(const StoreRequest& asked) {
 CLI::App& add_store_verb(CLI::App& app, const std::string& name, const std::string& what,
                          const std::shared_ptr<StoreRequest>& asked) {
   CLI::App& verb = *app.add_subcommand(name, what);
-  verb.add_option("store", asked->path, "directory of a store, or a backup file")
-      ->type_name("DIR|FILE")
+  verb.add_option("store", asked->path,
+                  "directory of a store, a backup file, or the URL of a log in etcd")
+      ->type_name("DIR|FILE|URL")
       ->required();
   return verb;
 }
@@ -57,8 +58,11 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       });
   add_store_verb(store, "export", "print each event as one line of JSON", asked)
       .callback([&chosen, asked] { chosen = [asked] { return export_events(*asked); }; });
-  CLI::App& backup = add_store_verb(
-      store, "backup", "copy the store to one file; works while the controller runs", asked);
+  CLI::App& backup = *store.add_subcommand(
+      "backup", "copy the store to one file; works while the controller runs");
+  backup.add_option("store", asked->path, "directory of a store, or a backup file")
+      ->type_name("DIR|FILE")
+      ->required();
   backup.add_option("to", asked->to, "backup file to create")->type_name("FILE")->required();
   backup.callback([&options, &chosen, asked] {
     chosen = [&options, asked] {

@@ -1,8 +1,11 @@
 #include "api/cluster_directory.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "base/format/document.hpp"
 #include "base/format/field_reader.hpp"
@@ -11,6 +14,13 @@ namespace orrery {
 namespace {
 
 constexpr std::size_t kFileBytesMax = 64 << 10;
+
+std::vector<std::string> controllers_of(const ClusterFile& file) {
+  std::vector<std::string> all = file.controllers;
+  std::erase(all, file.address);
+  all.insert(all.begin(), file.address);
+  return all;
+}
 
 }  // namespace
 
@@ -24,10 +34,10 @@ Result<ClusterFile> read_cluster_file(std::string_view text, const std::string& 
 }
 
 std::string ClusterAddress::text() const {
-  std::string said = "the controller";
+  std::string said = controllers.size() > 1 ? "the controllers" : "the controller";
   if (!name.empty()) said += " of " + name;
   if (!version.empty()) said += fmt::format(" (release {})", version);
-  return said + " at " + address;
+  return fmt::format("{} at {}", said, fmt::join(controllers, ", "));
 }
 
 std::string cluster_directory(const ClusterSearch& search) {
@@ -53,6 +63,7 @@ Result<ClusterAddress> read_cluster_address(Storage& storage, const std::string&
   ClusterAddress found{.name = file->name,
                        .version = file->version,
                        .address = file->address,
+                       .controllers = controllers_of(*file),
                        .authority = {},
                        .token = file->token};
   if (!file->ca.empty()) {
@@ -66,6 +77,10 @@ Result<ClusterAddress> read_cluster_address(Storage& storage, const std::string&
   if (!token && token.error().failure != StorageFailure::kNotFound) return forward_error(token);
   if (token) found.token = token->substr(0, token->find_last_not_of(" \r\n\t") + 1);
   return found;
+}
+
+ClientOptions client_options(const ClusterAddress& cluster) {
+  return {.addresses = cluster.controllers, .authority = cluster.authority, .token = cluster.token};
 }
 
 }  // namespace orrery

@@ -6,7 +6,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "api/grpc/client.hpp"
 #include "base/env.hpp"
 #include "base/error.hpp"
 #include "base/format/field_reader.hpp"
@@ -16,6 +18,8 @@ namespace orrery {
 /// cluster.json: where clients find the controller, and the controller its addresses again.
 struct ClusterFile {
   std::string address;  ///< host:port of gRPC
+  /// host:port of each controller of the cluster, this one included. Empty: it has no other.
+  std::vector<std::string> controllers;
   std::string http;     ///< of REST and events
   std::string name;     ///< of the cluster
   std::string ca;       ///< file of the authority that its certificate is by, beside this one
@@ -29,6 +33,7 @@ struct ClusterFile {
 template <class Visitor, SameStruct<ClusterFile> Self>
 void describe(Visitor& visitor, Self& cluster) {
   visitor.required("address", cluster.address);
+  visitor.optional("controllers", cluster.controllers);
   visitor.optional("http", cluster.http);
   visitor.optional("name", cluster.name);
   visitor.optional("ca", cluster.ca);
@@ -44,13 +49,14 @@ void describe(Visitor& visitor, Self& cluster) {
 
 /// cluster.json, and the texts of the file `token` beside it and of the one it names as "ca".
 struct ClusterAddress {
-  std::string name;       ///< empty: not said
-  std::string version;    ///< release of the controller; empty: not said
-  std::string address;    ///< host:port of the controller
-  std::string authority;  ///< certificate of the cluster's, PEM; empty: none
-  std::string token;      ///< empty: none
+  std::string name;                      ///< empty: not said
+  std::string version;                   ///< release of the controller; empty: not said
+  std::string address;                   ///< host:port of the controller
+  std::vector<std::string> controllers;  ///< of each controller, `address` first
+  std::string authority;                 ///< certificate of the cluster's, PEM; empty: none
+  std::string token;                     ///< empty: none
 
-  /// "the controller of lab (release 1.2.0) at host:port".
+  /// "the controller of lab (release 1.2.0) at host:port"; "the controllers of .. at A, B".
   [[nodiscard]] std::string text() const;
 };
 
@@ -68,5 +74,8 @@ struct ClusterSearch {
 /// where its files cannot be read or say nothing of an address.
 [[nodiscard]] Result<ClusterAddress> read_cluster_address(Storage& storage,
                                                           const std::string& directory);
+
+/// Returns the options of a client that calls the cluster.
+[[nodiscard]] ClientOptions client_options(const ClusterAddress& cluster);
 
 }  // namespace orrery

@@ -72,6 +72,19 @@ TEST_F(ClusterDirectory, SaysWhichControllerItIsAndByWhomItsCertificateIs) {
   EXPECT_EQ(later->text(), "the controller at h:7");
 }
 
+TEST_F(ClusterDirectory, NamesEachControllerOfTheClusterAndItsOwnFirst) {
+  write("cluster.json", R"({"address": "b:7", "name": "lab", "controllers": ["a:7", "b:7"]})");
+  const Result<ClusterAddress> several = read();
+  ASSERT_TRUE(several) << several.error().text();
+  EXPECT_EQ(several->controllers, (std::vector<std::string>{"b:7", "a:7"}));
+  EXPECT_EQ(several->text(), "the controllers of lab at b:7, a:7");
+  EXPECT_EQ(client_options(*several).addresses, several->controllers);
+  write("cluster.json", R"({"address": "b:7"})");
+  const Result<ClusterAddress> one = read();
+  ASSERT_TRUE(one) << one.error().text();
+  EXPECT_EQ(one->controllers, std::vector<std::string>{"b:7"});
+}
+
 TEST_F(ClusterDirectory, WithoutAClusterIsTheUsersErrorAndADamagedFileIsNot) {
   const Result<ClusterAddress> none = read();
   ASSERT_FALSE(none);

@@ -14,9 +14,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/agents/certificates.hpp"
+#include "api/grpc/controller_route.hpp"
 #include "base/system/real_clock.hpp"
 
 namespace orrery {
@@ -25,6 +27,7 @@ namespace orrery {
 struct FakeAnswer {
   std::vector<std::string> messages;
   grpc::Status status;
+  std::string leader = {};  ///< whom a standby names; empty: no one
 };
 
 inline FakeAnswer answer_with(const google::protobuf::MessageLite& message) {
@@ -35,6 +38,15 @@ inline FakeAnswer refuse(grpc::StatusCode code, const std::string& text) {
   return {{}, grpc::Status(code, text)};
 }
 
+/// The refusal by a standby. `leader`: HOST:PORT; empty: it knows none.
+inline FakeAnswer refuse_as_standby(const std::string& leader = "") {
+  const std::string known = leader.empty() ? "no leader is known" : "the leader is at " + leader;
+  FakeAnswer answer =
+      refuse(grpc::StatusCode::UNAVAILABLE, "this controller is a standby; " + known);
+  answer.leader = leader;
+  return answer;
+}
+
 class FakeController {
  public:
   struct Heard {
@@ -43,14 +55,19 @@ class FakeController {
   };
   using Answer = std::function<FakeAnswer(const Heard&)>;
 
-  FakeController() = default;
+  FakeController() : FakeController(make_authority(RealClock().now_wall()).value()) {}
+  /// A controller of the cluster that the authority is of.
+  explicit FakeController(TlsIdentity authority) : authority_(std::move(authority)) {}
   FakeController(const FakeController&) = delete;
   FakeController& operator=(const FakeController&) = delete;
   ~FakeController() { stop(); }
 
   void on(const std::string& method, Answer answer) {
+    on_path("/orrery.v1.Orrery/" + method, std::move(answer));
+  }
+  void on_path(const std::string& path, Answer answer) {
     const std::lock_guard lock(mutex_);
-    answers_["/orrery.v1.Orrery/" + method] = std::move(answer);
+    answers_[path] = std::move(answer);
   }
 
   /// On the port it had before, or on a free one; with a certificate that was made at an instant.
@@ -88,7 +105,7 @@ class FakeController {
     return found->second(heard);
   }
 
-  const TlsIdentity authority_ = make_authority(RealClock().now_wall()).value();
+  const TlsIdentity authority_;
   std::mutex mutex_;
   std::map<std::string, Answer> answers_;
   std::unique_ptr<Service> service_;  // of one server
@@ -128,7 +145,10 @@ class FakeController::Reactor final : public grpc::ServerGenericBidiReactor {
     return text;
   }
   void write_next() {
-    if (next_ == answer_.messages.size()) return Finish(answer_.status);
+    if (next_ == answer_.messages.size()) {
+      if (!answer_.leader.empty()) context_.AddTrailingMetadata(kLeaderKey, answer_.leader);
+      return Finish(answer_.status);
+    }
     const grpc::Slice bytes(answer_.messages[next_++]);
     buffer_ = grpc::ByteBuffer(&bytes, 1);
     StartWrite(&buffer_);

@@ -17,7 +17,6 @@
 #include "api/access/audit_log.hpp"
 #include "api/access/authorization.hpp"
 #include "api/agents/agent_channel.hpp"
-#include "api/agents/certificate_call.hpp"
 #include "api/grpc/client.hpp"
 #include "api/grpc/counted_calls.hpp"
 #include "api/grpc/open_calls.hpp"
@@ -25,6 +24,7 @@
 #include "api/http/http_routes.hpp"
 #include "api/http/http_server.hpp"
 #include "api/orrery_service.hpp"
+#include "api/renewal/certificate_call.hpp"
 #include "api/store_service.hpp"
 #include "api/views.hpp"
 #include "base/system/real_clock.hpp"
@@ -88,16 +88,15 @@ class Serving {
     loop_ = real.get();
     SilentLog sink;
     const auto controller =
-        Controller::open(real->env(), Log(sink),
-                         {.directory = directory_,
-                          .setup = lab_setup(options_.tenants),
-                          .facts = lab_facts(),
-                          .settings = options_.settings,
-                          .archived_form =
-                              [](const Controller& of, JobId job) {
-                                return job_view(of, job, JobDetail::kRow).SerializeAsString();
-                              },
-                          .failed = [](const Error& error) { FAIL() << error.text(); }})
+        Controller::open(
+            real->env(), Log(sink),
+            {.directory = directory_,
+             .setup = lab_setup(options_.tenants),
+             .facts = lab_facts(),
+             .settings = options_.settings,
+             .archived_form =
+                 [](const EndedJob& job) { return ended_job_view(job).SerializeAsString(); },
+             .failed = [](const Error& error) { FAIL() << error.text(); }})
             .value();
     controller_ = controller.get();
     const auto tokens = TokenBook::open(real->env(), directory_).value();
@@ -112,9 +111,8 @@ class Serving {
     methods = calls.watched(counted(audited(authorized(table, *controller), *audit, *controller),
                                     controller->counts()));
     const ServerTls tls = certify_server(authority, {}, real->env().clock.now_wall()).value();
-    const auto server = Server::start(real->env(), *controller,
-                                      {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
-                            .value();
+    const auto server = Server::start(real->env(), {.tls = &tls}).value();
+    server->lead({*controller, methods, *tokens});
     const auto rest = HttpServer::start(real->env(), *controller,
                                         {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
                           .value();
@@ -219,7 +217,7 @@ class ServerTest : public ::testing::Test {
   }
 
   [[nodiscard]] Client client(const std::string& token = "admin") const {
-    return Client({.address = serving_->grpc,
+    return Client({.addresses = {serving_->grpc},
                    .authority = serving_->authority.certificate,
                    .token = token,
                    .retry = Duration::seconds(5)});
@@ -272,7 +270,7 @@ class ServerTest : public ::testing::Test {
   [[nodiscard]] Result<std::string> renew(const AgentTls& tls) const {
     const auto real = RealEnv::create().value();
     std::optional<Result<std::string>> heard;
-    const CertificateCall call(real->env().inbox, {.controller = serving_->grpc, .tls = tls},
+    const CertificateCall call(real->env().inbox, {.controllers = {serving_->grpc}, .tls = tls},
                                request_renewal(tls.identity.key).value(),
                                [&](const Result<std::string>& answer) { heard = answer; });
     real->run_until([&] { return heard.has_value(); });

@@ -154,10 +154,9 @@ std::uint32_t wanted_accelerators(const JobRequest& request) {
   return accelerators;
 }
 
-void add_progress(const Controller& controller, const Job& job, v1::Job& view) {
+void add_progress(const Job& job, const AttemptNotes* notes, v1::Job& view) {
   v1::JobProgress& progress = *view.mutable_progress();
   progress.set_done(job.phase == JobPhase::kFinished ? 1 : job.done);
-  const AttemptNotes* notes = controller.agents().notes_of(job.id);
   if (notes == nullptr || notes->attempt.attempt != job.attempt) return;
   progress.set_step(notes->progress.step);
   progress.set_saved_step(notes->progress.saved_step);
@@ -249,11 +248,14 @@ google::protobuf::Timestamp timestamp_of(Instant at) {
   return timestamp;
 }
 
-v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
-  const State& state = controller.state();
-  const Job& job = state.job(id);
+namespace {
+
+/// What the state alone has of a job.
+v1::Job stated_view(const EndedJob& of) {
+  const State& state = of.state;
+  const Job& job = state.job(of.job);
   v1::Job view;
-  view.set_id(id.value());
+  view.set_id(job.id.value());
   view.set_name(job.name);
   view.set_tenant(state.tenants().path(job.tenant));
   view.set_submitter(job.submitter);
@@ -282,16 +284,35 @@ v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
   } else {
     view.set_accelerators(placed_accelerators(job));
   }
-  if (holds_devices(job.phase)) add_parts(controller, job, view);
-  add_progress(controller, job, view);
-  *view.mutable_bill() = bill_view(state.usage_of(id, controller.now()), *state.setup().topology);
+  add_progress(job, of.notes, view);
+  *view.mutable_bill() = bill_view(state.usage_of(job.id, of.now), *state.setup().topology);
   view.set_blame(blame_text(job.blame, *state.setup().topology));
+  return view;
+}
+
+void add_text(const State& state, const Job& job, v1::Job& view) {
+  view.set_spec(job.spec);
+  add_attempts(state, job, view);
+}
+
+}  // namespace
+
+v1::Job ended_job_view(const EndedJob& job) {
+  v1::Job view = stated_view(job);
+  add_text(job.state, job.state.job(job.job), view);
+  return view;
+}
+
+v1::Job job_view(const Controller& controller, JobId id, JobDetail detail) {
+  const State& state = controller.state();
+  const Job& job = state.job(id);
+  v1::Job view = stated_view({state, id, controller.now(), controller.agents().notes_of(id)});
+  if (holds_devices(job.phase)) add_parts(controller, job, view);
   if (detail != JobDetail::kListed || job.phase != JobPhase::kQueued) {
     view.set_waiting(waiting_text(controller, job));
   }
   if (detail == JobDetail::kAll) {
-    view.set_spec(job.spec);
-    add_attempts(state, job, view);
+    add_text(state, job, view);
     for (std::string& note : job_notes(controller, job)) view.add_notes(std::move(note));
   }
   return view;

@@ -15,6 +15,8 @@ namespace orrery {
 /// list. kAll: also with the text of the spec.
 enum class JobDetail : std::uint8_t { kListed, kRow, kAll };
 [[nodiscard]] v1::Job job_view(const Controller& controller, JobId id, JobDetail detail);
+/// The view of a job that has ended, with kAll, for the archive.
+[[nodiscard]] v1::Job ended_job_view(const EndedJob& job);
 /// Adds to the queued jobs of a list why they wait. Precondition: its ids descend.
 /// O(jobs that wait, each a comparison with the list).
 void explain_waits(const Controller& controller, v1::ListJobsResponse& list);

@@ -63,8 +63,10 @@ class Entropy {
 enum class StorageFailure {
   kNotFound,
   kExists,
-  kFull,   ///< no room: the disk, a quota or a limit on file size
-  kOther,  ///< the message says what
+  kFull,         ///< no room: the disk, a quota or a limit on file size
+  kUnavailable,  ///< a remote storage gave no answer; the call may be repeated
+  kSuperseded,   ///< another writer has taken over
+  kOther,        ///< the message says what
 };
 
 /// An Error that also holds, for a program, the kind of failure.

@@ -132,7 +132,7 @@ void ControlHost::drain(Instant now) {
 }
 
 void ControlHost::release() {
-  while (!waiting_.empty() && waiting_.front().number <= durable_) {
+  while (!waiting_.empty() && waiting_.front().number <= durable_ && outlet_.may_speak()) {
     const Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     if (const auto* order = std::get_if<Order>(&next.what)) {

@@ -9,8 +9,9 @@
 // from inside its calls, except through the answers that the host hands out.
 // A halted host changes nothing and sends nothing new; ranks run on, as without a controller.
 // Invariant: orders and answers leave in the order in which they were made, none before durable()
-// has named the number of the events before it; passes and searches beside the host, which send
-// nothing outside, begin at once. Cost: that of core and executor.
+// has named the number of the events before it, none while the outlet may not speak; passes and
+// searches beside the host, which send nothing outside, begin at once. Cost: that of core and
+// executor.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +37,9 @@ class HostOutlet {
   /// Makes the events of one input durable, after all before them. Returns the number with which
   /// durable() will confirm them; it never falls. The state has applied them already.
   virtual std::uint64_t append(Instant at, std::span<const Event> events) = 0;
+  /// Whether orders and answers may leave now: another controller cannot have taken over. Where
+  /// they may not, they wait for the next durable() or release().
+  [[nodiscard]] virtual bool may_speak() { return true; }
   /// Sends an order to the agent of order.to.node; it may be lost.
   virtual void send(const Order& order) = 0;
   /// Starts a full pass on the core's state at `now`. Its Proposal is to be handled as an input at
@@ -88,6 +92,8 @@ class ControlHost {
   void drop_orders();
   /// Everything up to `number` is durable: orders and answers that wait for it leave.
   void durable(std::uint64_t number);
+  /// Lets leave what may: HostOutlet::may_speak() has become true.
+  void release();
 
   [[nodiscard]] const Core& core() const { return *core_; }
   [[nodiscard]] const State& state() const { return core_->state(); }
@@ -108,7 +114,6 @@ class ControlHost {
   void decide(const Input& input, Answered answered);
   void carry_out(const Action& action, Instant now);
   void drain(Instant now);
-  void release();
 
   HostOutlet& outlet_;
   Executor& executor_;

@@ -2,17 +2,28 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
 
 namespace orrery {
 namespace {
+
+/// Returns the time after the start in which nodes that are not heard are not lost: all agents
+/// connect anew, at a cost of up to 4 ms of a core each (docs/benchmarks.md), and half of the time
+/// is left.
+Duration grace_of(const ControllerSettings& settings, const State& state) {
+  const auto cores = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+  const auto nodes = static_cast<std::int64_t>(state.setup().topology->node_count());
+  return std::max(Duration::from_seconds(settings.node_grace.value()),
+                  Duration::milliseconds(8 * nodes / cores));
+}
 
 std::unique_ptr<AgentHost> make_host(LiveStart& start, const ControllerOptions& options,
                                      HostOutlet& outlet) {
   const AgentHost::Setup setup{
       {.cluster = start.cluster,
        .term = static_cast<std::uint64_t>(start.store.term),
-       .heartbeats = {.grace = Duration::from_seconds(options.settings.node_grace.value())}},
+       .heartbeats = {.grace = grace_of(options.settings, start.core->state())}},
       options.lost_jobs};
   return std::make_unique<AgentHost>(std::move(start.core), setup, outlet, start.clock.now());
 }
@@ -39,20 +50,22 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
              .wake = [this] { act_when_due(); },
              .changed = [this] { schedule(); }},
             make_host(start, options_, *this)),
-      store_(
-          env, log, std::move(start.store),
-          {.host = host_,
-           .settings = options_.settings,
-           .counts = counts_,
-           .history = start.history,
-           .writer = std::move(start.writer),
-           .record = std::move(start.record),
-           .archived_form = options_.archived_form
-                                ? [this](JobId job) { return options_.archived_form(*this, job); }
-                                : std::function<std::string(JobId)>(),
-           .durable = [this](std::uint64_t input) { durable(input); },
-           .failed = options_.failed}),
-      events_(env, log, host_.state(), options_.directory + "/store"),
+      store_(env, log, std::move(start.store),
+             {.host = host_,
+              .settings = options_.settings,
+              .counts = counts_,
+              .history = start.history,
+              .writer = std::move(start.writer),
+              .record = std::move(start.record),
+              .archived_form = options_.archived_form
+                                   ? [this](JobId job) {
+ return options_.archived_form({state(), job, now(), agents().notes_of(job)});
+ }
+                                   : std::function<std::string(JobId)>(),
+              .durable = [this](std::uint64_t input) { durable(input); },
+              .may_speak = [this] { host_.control().release(); },
+              .failed = options_.failed}),
+      events_(env, log, host_.state(), store_.open_log()),
       sessions_(env, log,
                 {.cluster = start.cluster,
                  .state = host_.state(),
@@ -130,6 +143,8 @@ void Controller::durable(std::uint64_t input) {
   store_.log().snapshot_if_due();
   schedule();
 }
+
+bool Controller::may_speak() { return store_.log().may_speak(); }
 
 void Controller::send(const Order& order) { sessions_.send(order); }
 

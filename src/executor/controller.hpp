@@ -29,9 +29,9 @@
 #include "executor/live/live_counts.hpp"
 #include "executor/live/live_host.hpp"
 #include "executor/live/live_setup.hpp"
-#include "executor/live/live_start.hpp"
 #include "executor/log/live_store.hpp"
 #include "executor/side_decisions.hpp"
+#include "executor/start/live_start.hpp"
 
 namespace orrery {
 
@@ -65,8 +65,6 @@ class Controller final : private HostOutlet {
   [[nodiscard]] const State& state() const { return host_.state(); }
   [[nodiscard]] Instant now() const { return host_.now(); }
   [[nodiscard]] const LiveHost& host() const { return host_; }
-  /// The texts that the log was begun with.
-  [[nodiscard]] const SetupTexts& begun_with() const { return setup_->texts(); }
   [[nodiscard]] const AgentBook& agents() const { return sessions_.agents(); }
   [[nodiscard]] AgentSessions& sessions() { return sessions_; }
   [[nodiscard]] Submissions& submissions() { return submissions_; }
@@ -82,6 +80,7 @@ class Controller final : private HostOutlet {
  private:
   void note(const Input& input) override;
   std::uint64_t append(Instant at, std::span<const Event> events) override;
+  bool may_speak() override;
   void send(const Order& order) override;
   void run_full_pass(Core& core, Instant now) override;
   void search_plan(const PlanKey& key) override;

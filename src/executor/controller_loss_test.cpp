@@ -57,8 +57,7 @@ class ControllerLossTest : public ControllerFixture {
         {.directory = directory_,
          .setup = setup,
          .facts = lab_facts(),
-         .archived_form = [](const Controller& controller,
-                             JobId job) { return controller.state().job(job).name; },
+         .archived_form = [](const EndedJob& job) { return job.state.job(job.job).name; },
          .lost_jobs = lost_jobs,
          .failed = [](const Error& error) { FAIL() << error.text(); }});
     if (!made) return made.error().text();

@@ -82,8 +82,7 @@ class ControllerTest : public ControllerFixture {
         {.directory = directory_,
          .setup = lab_setup(tenants_),
          .facts = lab_facts(),
-         .archived_form = [](const Controller& controller,
-                             JobId job) { return controller.state().job(job).name; },
+         .archived_form = [](const EndedJob& job) { return job.state.job(job.job).name; },
          .record = record_,
          .failed = [](const Error& error) { FAIL() << error.text(); }});
     ASSERT_TRUE(made) << made.error().text();

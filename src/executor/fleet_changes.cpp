@@ -37,6 +37,8 @@ std::vector<std::string> moved_nodes(const Topology& from, const Topology& to,
 
 }  // namespace
 
+const SetupTexts& FleetChanges::begun_with() const { return followers_.setup.texts(); }
+
 const std::string& FleetChanges::text() const {
   return changed_before() ? state().setup().fleets.text : followers_.setup.texts().fleet;
 }

@@ -64,6 +64,8 @@ class FleetChanges {
   /// Errors: those of the text ("fleet.yaml:3:5: ..."); a site or accelerator type of before that
   /// is gone or in another order; the fleet was changed by another request since `from`.
   void apply(const NewFleet& next, Answered answered);
+  /// The texts that the log was begun with.
+  [[nodiscard]] const SetupTexts& begun_with() const;
   /// The text of the fleet that holds now.
   [[nodiscard]] const std::string& text() const;
 

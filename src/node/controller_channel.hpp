@@ -1,9 +1,9 @@
 // node/controller_channel.hpp - an agent's connection to its controller, whatever carries it.
 //
-// ControllerSession (node/agent/controller_session.hpp) opens a stream, and the next one whenever a
-// stream was lost; one at a time.
-// Implemented over gRPC in src/api, and by tests. All on the loop; what is borrowed outlives the
-// channel.
+// Implemented over gRPC in src/api for one controller and one stream at a time. ControllerChannels
+// (node/controllers/controller_channels.hpp) presents such channels as one, which opens its streams
+// again by itself, so that a ControllerSession opens it once. All on the loop; what is borrowed
+// outlives the channel.
 #pragma once
 
 #include "node/agent_wire.hpp"
@@ -36,7 +36,7 @@ class ControllerChannel {
   /// network does not take for a while is bounded: heartbeats are dropped first, then soft
   /// messages.
   virtual void send(AgentMessage message) = 0;
-  /// Ends the stream without further events.
+  /// Ends the stream without further events. It may be called inside an event.
   virtual void close() = 0;
 };
 

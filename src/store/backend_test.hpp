@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "store/memory_store.hpp"
+#include "store/memory/memory_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <vector>
 
+#include "base/system/real_clock.hpp"
 #include "store/backend_test.hpp"
 #include "store/sqlite/disk_reserve.hpp"
 
@@ -44,10 +47,13 @@ struct Told {
 
 struct Fixture {
   explicit Fixture(BackendKind kind) : backend(make_backend(kind)), store(backend->open()) {}
-  GroupCommitOptions options() {
-    return {.store = *store,
-            .term = *store->claim(),
-            .newest = store->extent()->newest,
+  GroupCommitOptions options() { return options_for(*store); }
+  /// Options for another store than the backend's.
+  GroupCommitOptions options_for(Store& of) {
+    return {.store = of,
+            .term = *of.claim(),
+            .newest = of.extent()->newest,
+            .clock = clock,
             .inbox = inbox,
             .durable = [this](std::uint64_t number) { told.durable.push_back(number); },
             .failed = [this](const StorageError& why) { told.failed.push_back(why); },
@@ -60,6 +66,7 @@ struct Fixture {
 
   std::unique_ptr<TestBackend> backend;
   std::unique_ptr<Store> store;
+  RealClock clock;
   TestInbox inbox;
   Told told;
 };
@@ -94,7 +101,7 @@ TEST(GroupCommitThreads, EveryPieceIsDurableInOrderBeforeAnybodyIsTold) {
 
 TEST(GroupCommitThreads, ItsEndWaitsForWhatWasSubmitted) {
   Fixture with(BackendKind::kMemory);
-  const std::string large(GroupCommit::kBatchBytes, 'x');
+  const std::string large(with.store->traits().batch_bytes, 'x');
   std::uint64_t last = 0;
   {
     GroupCommit commit(with.options());
@@ -137,19 +144,13 @@ TEST(GroupCommitThreads, WhereThereIsNoRoomSomeMayBeMadeOnce) {
   disk.room = 10;
   MemoryStore store(disk);
   Fixture with(BackendKind::kMemory);
-  GroupCommitOptions options = with.options();
+  GroupCommitOptions options = with.options_for(store);
   int asked = 0;
-  GroupCommit commit({.store = store,
-                      .term = *store.claim(),
-                      .newest = 0,
-                      .inbox = with.inbox,
-                      .durable = options.durable,
-                      .failed = options.failed,
-                      .snapshot_put = options.snapshot_put,
-                      .make_room = [&] {
-                        disk.room += asked == 0 ? 10 : 0;
-                        return asked++ == 0 ? RoomMade::kYes : RoomMade::kNo;
-                      }});
+  options.make_room = [&] {
+    disk.room += asked == 0 ? 10 : 0;
+    return asked++ == 0 ? RoomMade::kYes : RoomMade::kNo;
+  };
+  GroupCommit commit(std::move(options));
   const std::uint64_t first = commit.submit("12345678");
   with.inbox.run_until([&] { return with.is_durable(first); });
   commit.put_snapshot("a state of more bytes than there are");
@@ -162,6 +163,196 @@ TEST(GroupCommitThreads, WhereThereIsNoRoomSomeMayBeMadeOnce) {
   EXPECT_EQ(with.told.failed.front().failure, StorageFailure::kFull);
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(store.extent()->newest, second);
+}
+
+/// A store that others follow, and that may give no answer.
+class SilentStore final : public Store {
+ public:
+  SilentStore(MemoryDisk& disk, std::atomic<int>& silent)
+      : disk_(disk), store_(disk), silent_(silent) {}
+
+  [[nodiscard]] StoreTraits traits() const override {
+    return {.batch_bytes = 4,
+            .beat_every = Duration::milliseconds(1),
+            .speaks_for = Duration::seconds(1)};
+  }
+  [[nodiscard]] const std::string& name() const override { return store_.name(); }
+  [[nodiscard]] StorageResult<StoreExtent> extent() override { return store_.extent(); }
+  [[nodiscard]] StorageResult<std::vector<Batch>> read(std::uint64_t after,
+                                                       std::size_t bytes_max) override {
+    return store_.read(after, bytes_max);
+  }
+  [[nodiscard]] StorageResult<std::vector<std::uint64_t>> snapshots() override {
+    return store_.snapshots();
+  }
+  [[nodiscard]] StorageResult<std::string> snapshot(std::uint64_t covers) override {
+    return store_.snapshot(covers);
+  }
+  [[nodiscard]] StorageResult<StoreTexts> texts() override { return store_.texts(); }
+  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                 std::size_t count) override {
+    return store_.archived(before, count);
+  }
+  [[nodiscard]] StorageStatus check() override { return store_.check(); }
+  [[nodiscard]] StorageResult<StoreTerm> claim() override { return store_.claim(); }
+  [[nodiscard]] StorageStatus beat(StoreTerm term) override {
+    ++beats;
+    return answer(check_term(name(), {disk_.term, term}));
+  }
+  [[nodiscard]] StorageStatus append(StoreTerm term, const Batch& batch) override {
+    if (silent_ > 0) return answer({});
+    return store_.append(term, batch);
+  }
+  [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override {
+    return store_.put_snapshot(term, covers);
+  }
+  [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override {
+    return store_.drop_covered(term, covers);
+  }
+  [[nodiscard]] StorageStatus shrink() override { return store_.shrink(); }
+  [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) override {
+    return store_.put_texts(term, texts);
+  }
+  [[nodiscard]] StorageStatus put_archived(StoreTerm term,
+                                           const std::vector<ArchivedJob>& jobs) override {
+    return store_.put_archived(term, jobs);
+  }
+
+  std::atomic<int> beats = 0;
+
+ private:
+  [[nodiscard]] StorageStatus answer(const StorageStatus& status) {
+    if (silent_ == 0) return status;
+    --silent_;
+    return store_error(StorageFailure::kUnavailable, "no answer");
+  }
+
+  MemoryDisk& disk_;
+  MemoryStore store_;
+  std::atomic<int>& silent_;
+};
+
+TEST(GroupCommitThreads, AStoreThatGivesNoAnswerIsAskedAgain) {
+  MemoryDisk disk;
+  std::atomic<int> silent = 3;
+  SilentStore store(disk, silent);
+  Fixture with(BackendKind::kMemory);
+  GroupCommitOptions options = with.options_for(store);
+  std::vector<bool> answers;
+  std::vector<Instant> spoke;
+  options.spoke = [&](Instant at) { spoke.push_back(at); };
+  options.answers = [&](const StorageStatus& status) { answers.push_back(status.has_value()); };
+  const Instant began = with.clock.now_monotonic();
+  GroupCommit commit(std::move(options));
+  const std::uint64_t number = commit.submit("one");
+  with.inbox.run_until([&] { return with.is_durable(number); });
+  EXPECT_TRUE(with.told.failed.empty());
+  EXPECT_EQ(answers, (std::vector<bool>{false, true})) << "each change is told once";
+  ASSERT_FALSE(spoke.empty());
+  EXPECT_GT(spoke.back(), began);
+  EXPECT_EQ(store.extent()->newest, 1u);
+}
+
+TEST(GroupCommitThreads, AnIdleWriterShowsThatItLives) {
+  MemoryDisk disk;
+  std::atomic<int> silent = 0;
+  SilentStore store(disk, silent);
+  Fixture with(BackendKind::kMemory);
+  std::size_t spoke = 0;
+  GroupCommitOptions options = with.options_for(store);
+  options.spoke = [&](Instant) { ++spoke; };
+  GroupCommit commit(std::move(options));
+  with.inbox.run_until([&] { return spoke >= 3; });
+  EXPECT_GE(store.beats, 3);
+  ASSERT_TRUE(store.claim()) << "somebody else takes over";
+  with.inbox.run_until([&] { return !with.told.failed.empty(); });
+  EXPECT_EQ(with.told.failed.front().failure, StorageFailure::kSuperseded);
+}
+
+TEST(GroupCommitThreads, ItsEndDoesNotWaitForAStoreThatGivesNoAnswer) {
+  MemoryDisk disk;
+  std::atomic<int> silent = 1'000'000;
+  SilentStore store(disk, silent);
+  Fixture with(BackendKind::kMemory);
+  {
+    GroupCommit commit(with.options_for(store));
+    (void)commit.submit("one");
+  }
+  EXPECT_EQ(store.extent()->newest, 0u);
+}
+
+/// A store whose snapshots take until the test lets them.
+class SlowSnapshots final : public Store {
+ public:
+  explicit SlowSnapshots(MemoryDisk& disk) : store_(disk) {}
+
+  [[nodiscard]] StoreTraits traits() const override { return {.snapshots_beside = true}; }
+  [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override {
+    begun.set_value();
+    let.get_future().wait();
+    return store_.put_snapshot(term, covers);
+  }
+  [[nodiscard]] StorageStatus append(StoreTerm term, const Batch& batch) override {
+    return store_.append(term, batch);
+  }
+  [[nodiscard]] StorageResult<StoreTerm> claim() override { return store_.claim(); }
+  [[nodiscard]] StorageResult<StoreExtent> extent() override { return store_.extent(); }
+  [[nodiscard]] StorageResult<std::vector<std::uint64_t>> snapshots() override {
+    return store_.snapshots();
+  }
+  [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override {
+    return store_.drop_covered(term, covers);
+  }
+  [[nodiscard]] StorageStatus shrink() override { return {}; }
+  // What the test does not call:
+  [[nodiscard]] const std::string& name() const override { return store_.name(); }
+  [[nodiscard]] StorageStatus check() override { return {}; }
+  [[nodiscard]] StorageResult<StoreTexts> texts() override { return store_.texts(); }
+  [[nodiscard]] StorageResult<std::string> snapshot(std::uint64_t covers) override {
+    return store_.snapshot(covers);
+  }
+  [[nodiscard]] StorageResult<std::vector<Batch>> read(std::uint64_t after,
+                                                       std::size_t bytes_max) override {
+    return store_.read(after, bytes_max);
+  }
+  [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) override {
+    return store_.put_texts(term, texts);
+  }
+  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                 std::size_t count) override {
+    return store_.archived(before, count);
+  }
+  [[nodiscard]] StorageStatus put_archived(StoreTerm term,
+                                           const std::vector<ArchivedJob>& jobs) override {
+    return store_.put_archived(term, jobs);
+  }
+
+  std::promise<void> begun;
+  std::promise<void> let;
+
+ private:
+  MemoryStore store_;
+};
+
+TEST(GroupCommitThreads, ASlowSnapshotHoldsUpNoBatch) {
+  MemoryDisk disk;
+  SlowSnapshots store(disk);
+  Fixture with(BackendKind::kMemory);
+  GroupCommit commit(with.options_for(store));
+  (void)commit.submit("one");
+  commit.put_snapshot("after one");
+  store.begun.get_future().wait();
+  const std::uint64_t second = commit.submit("two");
+  with.inbox.run_until([&] { return with.is_durable(second); });
+  EXPECT_EQ(with.told.snapshots, 0u);
+  commit.put_snapshot("while the first is being put");
+  const std::uint64_t third = commit.submit("three");
+  with.inbox.run_until([&] { return with.is_durable(third); });
+  EXPECT_EQ(with.told.snapshots, 1u) << "the second one is left out";
+  store.let.set_value();
+  with.inbox.run_until([&] { return with.told.snapshots == 2; });
+  EXPECT_TRUE(with.told.failed.empty());
+  EXPECT_EQ(*store.snapshots(), (std::vector<std::uint64_t>{1}));
 }
 
 TEST(DiskReserve, IsTakenGivenUpOnceAndTakenAgainWhenThereIsRoom) {

@@ -1,6 +1,7 @@
 // store/history.cpp - reads batches into events, and whole histories into a core.
 #include "store/history.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -81,17 +82,15 @@ HistoryResult<const Batch*> HistoryReader::fetch() {
   if (portion_.empty()) {
     return damage(next, fmt::format("is not there, nor is any up to {}", newest_));
   }
-  const Batch& batch = portion_[next_++];
-  if (batch.number == next.batch) return &batch;
-  return damage(next, fmt::format("is not there; the next one is batch {}", batch.number));
+  return &portion_[next_++];
 }
 
-HistoryResult<bool> HistoryReader::enter(const Batch& batch) {
+HistoryResult<void> HistoryReader::enter(const Batch& batch) {
   const std::string name = "this batch";
   if (!begins_journal(batch.bytes)) {
     if (!journal_) return damage(place_, "expected the head of a segment");
     journal_->go_on(batch.bytes, name);
-    return true;
+    return {};
   }
   place_.segment = batch.number;
   ++counts_.segments;
@@ -108,16 +107,26 @@ HistoryResult<bool> HistoryReader::enter(const Batch& batch) {
                                       facts, facts_));
   }
   journal_.emplace(*std::move(journal));
-  return true;
+  return {};
 }
 
 HistoryResult<bool> HistoryReader::next_batch(const EventVisitor& visit) {
   const HistoryResult<const Batch*> batch = fetch();
   if (!batch) return tl::unexpected(batch.error());
   if (*batch == nullptr) return false;
-  place_ = {place_.segment, (*batch)->number, 0};
-  HistoryResult<bool> entered = enter(**batch);
-  if (!entered) return entered;
+  if (HistoryResult<void> taken = take(**batch, visit); !taken) {
+    return tl::unexpected(std::move(taken.error()));
+  }
+  return true;
+}
+
+HistoryResult<void> HistoryReader::take(const Batch& next, const EventVisitor& visit) {
+  if (next.number != place_.batch + 1) {
+    return damage({place_.segment, place_.batch + 1, 0},
+                  fmt::format("is not there; the next one is batch {}", next.number));
+  }
+  place_ = {place_.segment, next.number, 0};
+  if (HistoryResult<void> entered = enter(next); !entered) return entered;
   while (true) {
     const Result<std::optional<TimedEvent>> event = journal_->next();
     place_.offset = journal_->good_bytes();
@@ -128,42 +137,21 @@ HistoryResult<bool> HistoryReader::next_batch(const EventVisitor& visit) {
   }
   if (journal_->torn()) return damage(place_, "the batch ends inside a record");
   ++counts_.batches;
-  counts_.bytes += (*batch)->bytes.size();
+  counts_.bytes += next.bytes.size();
   hash_ = journal_->history_hash();
-  return true;
-}
-
-namespace {
-
-/// Replays into a target that is in the state of `start`.
-HistoryResult<RecoveredHistory> replay(StoreReader& store, const HistoryStart& start,
-                                       const PlanSource* plans, HistoryTarget& target) {
-  HistoryResult<HistoryReader> reader = HistoryReader::open(store, start, plans);
-  if (!reader) return tl::unexpected(reader.error());
-  Status applied;
-  const EventVisitor apply = [&](const TimedEvent& event) {
-    if (applied) applied = target.apply(event);
-  };
-  while (true) {
-    const HistoryResult<bool> more = reader->next_batch(apply);
-    if (!more) return tl::unexpected(more.error());
-    if (!applied) return damaged(std::move(applied.error()), {.batch = reader->batch()});
-    if (!*more) break;
-  }
-  RecoveredHistory recovered;
-  recovered.read = reader->counts();
-  recovered.newest = reader->batch();
-  recovered.history_hash = reader->history_hash();
-  return recovered;
+  newest_ = std::max(newest_, next.number);
+  return {};
 }
 
 class CoreTarget final : public HistoryTarget {
  public:
-  explicit CoreTarget(const ControlSetup& setup) : setup_(setup) {}
+  CoreTarget(const ControlSetup& setup, FollowedCore::BeforeEvent before)
+      : setup_(setup), before_(std::move(before)) {}
   void begin() override { core_ = std::make_unique<Core>(setup_); }
   Status restore(std::string_view snapshot) override { return core_->restore(snapshot); }
   Status apply(const TimedEvent& event) override {
     if (Status fits = check_replay(core_->state(), event.what); !fits) return fits;
+    if (before_) before_(core_->state(), event);
     core_->replay(event.at, event.what);
     return {};
   }
@@ -172,7 +160,48 @@ class CoreTarget final : public HistoryTarget {
 
  private:
   const ControlSetup& setup_;
+  FollowedCore::BeforeEvent before_;
   std::unique_ptr<Core> core_;
+};
+
+namespace {
+
+/// Takes the next batch of a reader into a target: with `given` that one, else the one that the
+/// reader finds. Returns whether there was one.
+HistoryResult<bool> take_next(HistoryReader& reader, const Batch* given, HistoryTarget& target) {
+  Status applied;
+  const EventVisitor apply = [&](const TimedEvent& event) {
+    if (applied) applied = target.apply(event);
+  };
+  bool more = true;
+  if (given != nullptr) {
+    if (HistoryResult<void> taken = reader.take(*given, apply); !taken) {
+      return tl::unexpected(std::move(taken.error()));
+    }
+  } else {
+    const HistoryResult<bool> read = reader.next_batch(apply);
+    if (!read) return read;
+    more = *read;
+  }
+  if (!applied) return damaged(std::move(applied.error()), {.batch = reader.batch()});
+  return more;
+}
+
+/// Replays into a target that is in the state of `start`; returns the reader, at the end.
+HistoryResult<HistoryReader> replay(StoreReader& store, const HistoryStart& start,
+                                    const PlanSource* plans, HistoryTarget& target) {
+  HistoryResult<HistoryReader> reader = HistoryReader::open(store, start, plans);
+  if (!reader) return reader;
+  while (true) {
+    const HistoryResult<bool> more = take_next(*reader, nullptr, target);
+    if (!more) return tl::unexpected(more.error());
+    if (!*more) return reader;
+  }
+}
+
+struct ReplayedHistory {
+  HistoryReader reader;  ///< at the end
+  RecoveredHistory history;
 };
 
 }  // namespace
@@ -189,11 +218,22 @@ Status StateTarget::apply(const TimedEvent& event) {
   return {};
 }
 
-HistoryResult<RecoveredHistory> recover_history(StoreReader& store, const PlanSource* plans,
+namespace {
+
+/// Adds to a recovered history what a reader has read since.
+void add_read(const HistoryReader& reader, RecoveredHistory& history) {
+  history.read = reader.counts();
+  history.newest = reader.batch();
+  history.history_hash = reader.history_hash();
+}
+
+/// See recover_history().
+HistoryResult<ReplayedHistory> recover_and_stay(StoreReader& store, const PlanSource* plans,
                                                 HistoryTarget& target) {
   StorageResult<std::vector<std::uint64_t>> snapshots = store.snapshots();
   if (!snapshots) return failed(snapshots, {});
-  std::vector<std::string> passed_over;
+  RecoveredHistory recovered;
+  HistoryStart start;
   for (const std::uint64_t covers : *snapshots) {
     Result<ReadSnapshot> read = read_snapshot(store, covers);
     Status restored;
@@ -201,43 +241,81 @@ HistoryResult<RecoveredHistory> recover_history(StoreReader& store, const PlanSo
       target.begin();
       restored = target.restore(open_snapshot(read->bytes)->state);
     }
-    if (!read || !restored) {
-      passed_over.push_back(read ? snapshot_error(store, covers, restored.error().message).message
-                                 : read.error().message);
-      continue;
+    if (read && restored) {
+      recovered.snapshot = covers;
+      start = {covers, read->history_hash};
+      break;
     }
-    auto recovered = replay(store, {covers, read->history_hash}, plans, target);
-    if (!recovered) return recovered;
-    recovered->snapshot = covers;
-    recovered->passed_over = std::move(passed_over);
-    return recovered;
+    recovered.passed_over.push_back(
+        read ? snapshot_error(store, covers, restored.error().message).message
+             : read.error().message);
   }
-  StorageResult<StoreExtent> extent = store.extent();
-  if (!extent) return failed(extent, {});
-  if (extent->oldest > 1) {
-    Error error{
-        ErrorKind::kEnvironment,
-        fmt::format("{}: the batches up to {} were dropped, and no snapshot of them is good",
-                    store.name(), extent->oldest - 1),
-        {}};
-    for (const std::string& why : passed_over) error.message += "; " + why;
-    return damaged(std::move(error), {.batch = extent->oldest - 1});
+  if (!recovered.snapshot) {
+    StorageResult<StoreExtent> extent = store.extent();
+    if (!extent) return failed(extent, {});
+    if (extent->oldest > 1) {
+      Error error{
+          ErrorKind::kEnvironment,
+          fmt::format("{}: the batches up to {} were dropped, and no snapshot of them is good",
+                      store.name(), extent->oldest - 1),
+          {}};
+      for (const std::string& why : recovered.passed_over) error.message += "; " + why;
+      return damaged(std::move(error), {.batch = extent->oldest - 1});
+    }
+    target.begin();
   }
-  target.begin();
-  auto recovered = replay(store, {}, plans, target);
-  if (recovered) recovered->passed_over = std::move(passed_over);
+  HistoryResult<HistoryReader> reader = replay(store, start, plans, target);
+  if (!reader) return tl::unexpected(reader.error());
+  add_read(*reader, recovered);
+  return ReplayedHistory{*std::move(reader), std::move(recovered)};
+}
+
+}  // namespace
+
+HistoryResult<RecoveredHistory> recover_history(StoreReader& store, const PlanSource* plans,
+                                                HistoryTarget& target) {
+  HistoryResult<ReplayedHistory> replayed = recover_and_stay(store, plans, target);
+  if (!replayed) return tl::unexpected(replayed.error());
+  return std::move(replayed->history);
+}
+
+// The plans of an event are those of the fleet at its time.
+FollowedCore::FollowedCore(const ControlSetup& setup, BeforeEvent before)
+    : target_(std::make_unique<CoreTarget>(setup, std::move(before))),
+      plans_([this](const PlanKey& key) { return state().setup().plans(key); }) {}
+
+FollowedCore::~FollowedCore() = default;
+
+HistoryResult<std::unique_ptr<FollowedCore>> FollowedCore::recover(StoreReader& store,
+                                                                   const ControlSetup& setup,
+                                                                   BeforeEvent before) {
+  auto core = std::make_unique<FollowedCore>(setup, std::move(before));
+  HistoryResult<ReplayedHistory> replayed = recover_and_stay(store, &core->plans_, *core->target_);
+  if (!replayed) return tl::unexpected(replayed.error());
+  core->reader_.emplace(std::move(replayed->reader));
+  core->recovered_ = std::move(replayed->history);
+  return core;
+}
+
+const State& FollowedCore::state() const { return target_->state(); }
+
+HistoryResult<void> FollowedCore::take(const Batch& next) {
+  const HistoryResult<bool> taken = take_next(*reader_, &next, *target_);
+  if (!taken) return tl::unexpected(taken.error());
+  return {};
+}
+
+RecoveredCore FollowedCore::lead() {
+  add_read(*reader_, recovered_);
+  RecoveredCore recovered{target_->take(), std::move(recovered_)};
+  recovered.core->resume();
   return recovered;
 }
 
 HistoryResult<RecoveredCore> recover_core(StoreReader& store, const ControlSetup& setup) {
-  CoreTarget target(setup);
-  // The plans of an event are those of the fleet at its time.
-  const PlanSource plans = [&](const PlanKey& key) { return target.state().setup().plans(key); };
-  HistoryResult<RecoveredHistory> history = recover_history(store, &plans, target);
-  if (!history) return tl::unexpected(history.error());
-  RecoveredCore recovered{target.take(), *std::move(history)};
-  recovered.core->resume();
-  return recovered;
+  HistoryResult<std::unique_ptr<FollowedCore>> core = FollowedCore::recover(store, setup);
+  if (!core) return tl::unexpected(core.error());
+  return (*core)->lead();
 }
 
 HistoryResult<HistoryStart> oldest_start(StoreReader& store) {

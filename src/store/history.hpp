@@ -111,6 +111,9 @@ class HistoryReader {
   /// Calls `visit` with each event of the next batch; false: there is no further batch. Errors: the
   /// first damage; events visited before it are good, and nothing after it is read.
   [[nodiscard]] HistoryResult<bool> next_batch(const EventVisitor& visit);
+  /// Like next_batch(), for a batch that came after open() and that the caller has: the one after
+  /// batch().
+  [[nodiscard]] HistoryResult<void> take(const Batch& next, const EventVisitor& visit);
 
   struct Counts {
     std::uint64_t batches = 0;
@@ -131,7 +134,7 @@ class HistoryReader {
   }
   /// Returns the batch after the newest one read; none: there is none.
   [[nodiscard]] HistoryResult<const Batch*> fetch();
-  [[nodiscard]] HistoryResult<bool> enter(const Batch& batch);
+  [[nodiscard]] HistoryResult<void> enter(const Batch& batch);
   [[nodiscard]] tl::unexpected<HistoryDamage> damage(const HistoryPlace& place,
                                                      const std::string& what) const;
 
@@ -195,6 +198,40 @@ struct RecoveredCore {
 /// `setup` outlives the core.
 [[nodiscard]] HistoryResult<RecoveredCore> recover_core(StoreReader& store,
                                                         const ControlSetup& setup);
+
+class CoreTarget;
+
+/// A core that follows a history which another process writes: like that of recover_core(), but not
+/// resumed, and with every batch that it was given since. Cost of a batch: decoding and applying
+/// it.
+class FollowedCore {
+ public:
+  /// Called with the state before each event that is applied.
+  using BeforeEvent = std::function<void(const State& state, const TimedEvent& event)>;
+
+  /// `store` and `setup` outlive the object.
+  [[nodiscard]] static HistoryResult<std::unique_ptr<FollowedCore>> recover(
+      StoreReader& store, const ControlSetup& setup, BeforeEvent before = {});
+  /// For recover().
+  FollowedCore(const ControlSetup& setup, BeforeEvent before);
+  FollowedCore(const FollowedCore&) = delete;
+  FollowedCore& operator=(const FollowedCore&) = delete;
+  ~FollowedCore();
+
+  /// Applies the batch after newest(). After an error, which names the damage, the core is
+  /// unusable.
+  [[nodiscard]] HistoryResult<void> take(const Batch& next);
+  [[nodiscard]] std::uint64_t newest() const { return reader_->batch(); }
+  [[nodiscard]] const State& state() const;
+  /// Resumes the core and gives it away.
+  [[nodiscard]] RecoveredCore lead();
+
+ private:
+  std::unique_ptr<CoreTarget> target_;
+  PlanSource plans_;
+  std::optional<HistoryReader> reader_;
+  RecoveredHistory recovered_;  ///< what recover() has read
+};
 
 struct VerifiedHistory {
   StoreExtent extent;

@@ -68,6 +68,7 @@ class WrittenRun {
   WrittenRun(const ScriptedCluster& cluster, TestBackend& backend)
       : cluster_(cluster), backend_(backend) {
     reopen();
+    follower_ = FollowedCore::recover(*store_, cluster_.setup()).value();
   }
 
   /// Takes in new events, some of which wait to be written.
@@ -81,13 +82,18 @@ class WrittenRun {
   void write() {
     const std::string bytes = writer_->take();
     if (bytes.empty()) return;
-    const StorageStatus status = store_->append(term_, {++newest_, bytes});
+    const Batch batch{++newest_, bytes};
+    const StorageStatus status = store_->append(term_, batch);
     ASSERT_TRUE(status) << status.error().text();
+    const HistoryResult<void> taken = follower_->take(batch);
+    ASSERT_TRUE(taken) << taken.error().text();
   }
+  /// Another process, which has followed from the beginning, takes over.
+  RecoveredCore take_over() { return follower_->lead(); }
   void compact() {
     write();
-    ASSERT_TRUE(
-        put_snapshot_and_drop(*store_, term_, {newest_, writer_->snapshot(cluster_.state())}));
+    ASSERT_TRUE(store_->put_snapshot(term_, {newest_, writer_->snapshot(cluster_.state())}));
+    ASSERT_TRUE(drop_before_previous(*store_, term_));
     writer_->begin_segment();
   }
   /// Ends the process and lets another one take over.
@@ -118,6 +124,7 @@ class WrittenRun {
   TestBackend& backend_;
   std::unique_ptr<Store> store_;
   StoreTerm term_ = StoreTerm::kNone;
+  std::unique_ptr<FollowedCore> follower_;  ///< gets every batch as it is written
   std::optional<HistoryWriter> writer_;
   Journal unbroken_;
   std::uint64_t newest_ = 0;
@@ -145,6 +152,29 @@ void run_random(std::uint64_t seed, BackendKind kind) {
   EXPECT_EQ(verified->history_hash, run.unbroken_hash());
   EXPECT_LE(verified->read.events, run.events());
   EXPECT_LE(verified->snapshots.size(), 2u);
+  const RecoveredCore followed = run.take_over();
+  EXPECT_EQ(digest_of(followed.core->state()), digest_of(cluster.state()));
+  EXPECT_EQ(followed.history.history_hash, run.unbroken_hash());
+}
+
+TEST(History, AFollowerRefusesABatchThatIsNotTheNext) {
+  ScriptedCluster cluster;
+  MemoryBackend backend;
+  const std::unique_ptr<Store> store = backend.open();
+  const auto core = FollowedCore::recover(*store, cluster.setup()).value();
+  HistoryWriter writer({.writer = "test"});
+  const Event event = SpareSet{NodeId(0), true};
+  writer.append(cluster.now(), {&event, 1});
+  const std::string bytes = writer.take();
+  const HistoryResult<void> gap = core->take({2, bytes});
+  ASSERT_FALSE(gap);
+  EXPECT_NE(gap.error().text().find("the next one is batch 2"), std::string::npos)
+      << gap.error().text();
+  ASSERT_TRUE(core->take({1, bytes}));
+  const HistoryResult<void> again = core->take({2, bytes});
+  ASSERT_FALSE(again) << "a segment that continues another history";
+  EXPECT_NE(again.error().text().find("continues history"), std::string::npos)
+      << again.error().text();
 }
 
 TEST(History, AChangedFleetIsRecoveredFromItsEventAndFromASnapshot) {

@@ -13,7 +13,7 @@ tl::unexpected<StorageError> store_error(StorageFailure failure, std::string mes
 StorageStatus check_term(const std::string& name, const TermPair& terms) {
   if (terms.held == terms.given && terms.given != StoreTerm::kNone) return {};
   return store_error(
-      StorageFailure::kOther,
+      StorageFailure::kSuperseded,
       fmt::format("{}: the writer of term {} may write no more: term {} was claimed", name,
                   static_cast<std::uint64_t>(terms.given), static_cast<std::uint64_t>(terms.held)));
 }
@@ -31,23 +31,26 @@ StorageStatus check_covered(const std::string& name, const BatchPair& numbers) {
                                  numbers.given, numbers.newest));
 }
 
-StorageStatus put_snapshot_and_drop(Store& store, StoreTerm term, const Batch& covers) {
-  if (StorageStatus put = store.put_snapshot(term, covers); !put) return put;
+StorageStatus drop_before_previous(Store& store, StoreTerm term) {
   StorageResult<std::vector<std::uint64_t>> there = store.snapshots();
   if (!there) return forward_failure(there);
   if (there->size() < 2) return {};
   return store.drop_covered(term, (*there)[1]);
 }
 
-StorageResult<CompactedLog> compact_to(Store& store, StoreTerm term, const Batch& covers) {
+StorageResult<CompactedLog> drop_to(Store& store, StoreTerm term, const Batch& covers) {
   const StorageResult<StoreExtent> before = store.extent();
   if (!before) return tl::unexpected(before.error());
-  StorageStatus done = store.put_snapshot(term, covers);
-  if (done) done = store.drop_covered(term, covers.number);
+  StorageStatus done = store.drop_covered(term, covers.number);
   if (done) done = store.shrink();
   if (!done) return tl::unexpected(done.error());
   const std::uint64_t after = covers.number + 1;
   return CompactedLog{covers.number, covers.bytes.size(), after - std::min(after, before->oldest)};
+}
+
+StorageResult<CompactedLog> compact_to(Store& store, StoreTerm term, const Batch& covers) {
+  if (StorageStatus put = store.put_snapshot(term, covers); !put) return forward_failure(put);
+  return drop_to(store, term, covers);
 }
 
 tl::unexpected<StorageError> no_snapshot(const std::string& name, std::uint64_t covers) {

@@ -2,7 +2,7 @@
 // them, and a few texts.
 //
 // store/history.hpp defines the meaning of the bytes. A backend implements a store
-// (store/sqlite/sqlite_store.hpp, store/memory_store.hpp); all keep one contract
+// (store/sqlite/sqlite_store.hpp, store/memory/memory_store.hpp); all keep one contract
 // (store/store_contract_test.cpp), which requires no more than one transaction of a file or of a
 // quorum can guarantee. One thread at a time.
 // Invariant: batches are numbered from 1 without gaps, and dropped ones are covered by a snapshot.
@@ -37,7 +37,8 @@ struct StoreExtent {
   friend bool operator==(const StoreExtent&, const StoreExtent&) = default;
 };
 
-/// A job that has left the log's state, in the form in which it was put.
+/// A job that has left the log's state, in the form in which it was put. The archive may be local
+/// to a machine even where the log is not: it is made of the log.
 struct ArchivedJob {
   std::uint64_t id = 0;
   std::string bytes;
@@ -74,12 +75,33 @@ class StoreReader {
   [[nodiscard]] virtual StorageStatus check() = 0;
 };
 
-/// Writes a store. The writer has claimed a term; once another writer has, every call fails and
-/// changes nothing. What a call wrote is durable on return, and after a crash either all of it or
-/// nothing is there. Error kFull: there was no space, the store is unchanged, and the call may be
-/// repeated. After any other failure of the machine no later call succeeds.
+/// What a writer must know of its store.
+struct StoreTraits {
+  std::size_t batch_bytes = std::size_t{1} << 20;  ///< size at which a batch is closed
+  /// Time after its last write after which the writer shows that it lives (Store::beat()); max: no
+  /// other process follows the store.
+  Duration beat_every = Duration::max();
+  /// A writer may speak for the log for this long after it began a write that succeeded: until then
+  /// no other process claims the store. Max: no other process can.
+  Duration speaks_for = Duration::max();
+  /// put_snapshot() takes long, and a second thread may call it beside the other calls.
+  bool snapshots_beside = false;
+};
+
+/// Writes a store. The writer has claimed a term; once another writer has, every call fails with
+/// kSuperseded and changes nothing. What a call wrote is durable on return, and after a crash
+/// either all of it or nothing is there. Error kFull: there was no space, the store is unchanged,
+/// and the call may be repeated. Error kUnavailable: the store gave no answer and may have written;
+/// the same call may be repeated, and then has the result of one call. After any other failure of
+/// the machine no later call succeeds.
 class Store : public StoreReader {
  public:
+  [[nodiscard]] virtual StoreTraits traits() const { return {}; }
+  /// Returns the job number below which this machine knows numbers to be given out, also by a part
+  /// of the log that was lost since; 0: it knows none.
+  [[nodiscard]] virtual std::uint64_t marked_next_job() const { return 0; }
+  /// Shows followers, if the store has any, that the writer of this term lives.
+  [[nodiscard]] virtual StorageStatus beat(StoreTerm /*term*/) { return {}; }
   [[nodiscard]] virtual StorageResult<StoreTerm> claim() = 0;
   /// Succeeds only if the batch's number is that of the newest batch plus 1.
   [[nodiscard]] virtual StorageStatus append(StoreTerm term, const Batch& batch) = 0;
@@ -107,10 +129,13 @@ struct CompactedLog {
 [[nodiscard]] StorageResult<CompactedLog> compact_to(Store& store, StoreTerm term,
                                                      const Batch& covers);
 
-/// Puts a snapshot and drops what the previous snapshot covers. Two are kept: if the newest is
-/// damaged, the previous one and the batches after it still exist.
-[[nodiscard]] StorageStatus put_snapshot_and_drop(Store& store, StoreTerm term,
+/// Drops everything that an existing snapshot covers, for compact_to().
+[[nodiscard]] StorageResult<CompactedLog> drop_to(Store& store, StoreTerm term,
                                                   const Batch& covers);
+
+/// Drops what the second newest snapshot covers; nothing, where there is one snapshot at most. Two
+/// are kept: if the newest is damaged, the previous one and the batches after it still exist.
+[[nodiscard]] StorageStatus drop_before_previous(Store& store, StoreTerm term);
 
 // --- For backends -------------------------------------------------------------------------------
 

@@ -3,13 +3,33 @@
 #include <gtest/gtest.h>
 
 #include "store/backend_test.hpp"
+#include "store/etcd/etcd_server_test.hpp"
 
 namespace orrery {
 namespace {
 
-class StoreContract : public testing::TestWithParam<BackendKind> {
+struct NamedBackend {
+  const char* name;
+  std::unique_ptr<TestBackend> (*make)();  ///< null: the machine lacks what it needs
+};
+
+void PrintTo(const NamedBackend& backend, std::ostream* out) { *out << backend.name; }
+
+template <class Backend>
+std::unique_ptr<TestBackend> make() {
+  return std::make_unique<Backend>();
+}
+
+std::unique_ptr<TestBackend> make_with_etcd() {
+  return etcd_installed() ? std::make_unique<EtcdBackend>() : nullptr;
+}
+
+class StoreContract : public testing::TestWithParam<NamedBackend> {
  protected:
-  void SetUp() override { reopen(); }
+  void SetUp() override {
+    if (backend_ == nullptr) GTEST_SKIP() << "SKIPPED: " << kEtcdProgram << " is not installed";
+    reopen();
+  }
   void reopen() {
     store_.reset();
     store_ = backend_->open();
@@ -38,7 +58,7 @@ class StoreContract : public testing::TestWithParam<BackendKind> {
   }
 
  private:
-  std::unique_ptr<TestBackend> backend_ = make_backend(GetParam());
+  std::unique_ptr<TestBackend> backend_ = GetParam().make();
   std::unique_ptr<Store> store_;
   StoreTerm term_ = StoreTerm::kNone;
 };
@@ -137,10 +157,10 @@ TEST_P(StoreContract, TheArchiveIsReadFromTheNewestOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, StoreContract,
-                         testing::Values(BackendKind::kMemory, BackendKind::kSqlite),
-                         [](const auto& each) {
-                           return each.param == BackendKind::kMemory ? "Memory" : "Sqlite";
-                         });
+                         testing::Values(NamedBackend{"Memory", make<MemoryBackend>},
+                                         NamedBackend{"Sqlite", make<SqliteBackend>},
+                                         NamedBackend{"Etcd", make_with_etcd}),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 }  // namespace
 }  // namespace orrery

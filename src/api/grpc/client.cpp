@@ -6,11 +6,13 @@
 #include <grpcpp/generic/generic_stub.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "api/agents/certificate_check.hpp"
+#include "api/grpc/controller_route.hpp"
 #include "base/system/real_clock.hpp"
 
 namespace orrery {
@@ -20,6 +22,9 @@ constexpr int kMessageBytesMax = 64 << 20;
 constexpr int kReconnectMsMin = 50;
 constexpr int kReconnectMsMax = 500;
 constexpr int kKeepaliveMs = 20'000;
+/// Serves where another controller may have taken over from a silent one. A server accepts a ping
+/// each 5 s.
+constexpr int kKeepaliveAmongSeveralMs = 6'000;
 constexpr Duration kPause = Duration::milliseconds(50);
 /// Bounds of one attempt to connect; gRPC's own 20 s are longer than most users wait.
 constexpr std::int64_t kConnectMsMin = 1'000;
@@ -31,24 +36,28 @@ gpr_timespec deadline_in(Duration wait) {
                       gpr_time_from_nanos(wait.count_ns(), GPR_TIMESPAN));
 }
 
-std::shared_ptr<grpc::Channel> make_channel(const ClientOptions& options) {
+std::shared_ptr<grpc::Channel> make_channel(const ClientOptions& options,
+                                            const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMsMin);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMsMax);
-  // In spite of its name, this option limits an attempt to connect.
-  const std::int64_t retry_ms = options.retry.count_ns() / 1'000'000;
+  // In spite of its name, this option limits an attempt to connect. Where there are several
+  // controllers, one that does not answer must not use up the time for the others.
+  const bool one = options.addresses.size() == 1;
+  const std::int64_t retry_ms = one ? options.retry.count_ns() / 1'000'000 : kConnectMsMin;
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(std::clamp(retry_ms, kConnectMsMin, kConnectMsMax)));
   // A connection that fell silent is noticed while a call waits on it.
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveMs);
+  const int keepalive_ms = one ? kKeepaliveMs : kKeepaliveAmongSeveralMs;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, keepalive_ms);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, keepalive_ms);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // A web proxy does not serve a controller.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
   grpc::SslCredentialsOptions tls;
   tls.pem_root_certs = options.authority;
-  return grpc::CreateCustomChannel(options.address, grpc::SslCredentials(tls), arguments);
+  return grpc::CreateCustomChannel(address, grpc::SslCredentials(tls), arguments);
 }
 
 grpc::ByteBuffer encoded(const google::protobuf::MessageLite& message) {
@@ -83,25 +92,44 @@ ErrorKind kind_of_code(grpc::StatusCode code) {
   }
 }
 
+/// How a call ended, and whom a standby named as the leader.
+struct CallEnd {
+  grpc::Status status;
+  std::string leader = {};  ///< empty: no one
+};
+
+CallEnd end_of(grpc::Status status, const grpc::ClientContext& context) {
+  CallEnd end{std::move(status)};
+  if (end.status.ok()) return end;
+  const auto named = context.GetServerTrailingMetadata().find(kLeaderKey);
+  if (named == context.GetServerTrailingMetadata().end()) return end;
+  end.leader.assign(named->second.data(), named->second.size());
+  return end;
+}
+
+bool by_standby(const grpc::Status& status) {
+  return status.error_message().starts_with(kStandbyText);
+}
+
 }  // namespace
 
-/// The connection, and the retries of one thread's calls over it.
+/// The connections, and the retries of one thread's calls over them.
 class Client::Wire {
  public:
-  explicit Wire(const ClientOptions& options)
-      : options_(options), channel_(make_channel(options)), stub_(channel_) {}
+  explicit Wire(const ClientOptions& options) : options_(options), route_(options.addresses) {}
 
-  grpc::Status call(const Call& call, const Message& request, Message& response) {
+  CallEnd call(const Call& call, const Message& request, Message& response) {
     grpc::ClientContext context;
     prepare(context, call.patience);
-    auto rpc = stub_.PrepareUnaryCall(&context, path_of(call.method), encoded(request), &queue_);
+    auto rpc = connection().stub.PrepareUnaryCall(&context, path_of(call.method), encoded(request),
+                                                  &queue_);
     rpc->StartCall();
     grpc::ByteBuffer bytes;
     grpc::Status status;
     rpc->Finish(&bytes, &status, this);
     next();
-    if (status.ok() && !decode(bytes, response)) return malformed();
-    return status;
+    if (status.ok() && !decode(bytes, response)) return {malformed()};
+    return end_of(std::move(status), context);
   }
 
   struct Stream {
@@ -111,86 +139,101 @@ class Client::Wire {
     const std::function<bool()>& visit;
   };
   struct StreamEnd {
-    grpc::Status status;
+    CallEnd end;
     bool stopped = false;   ///< because the visitor wants no more
     bool progress = false;  ///< anything came
   };
   StreamEnd read(const Stream& stream);
   std::unique_ptr<ClientStream> open(std::string_view method) {
     return std::make_unique<ClientStream>(
-        ClientStream::Setup{channel_, path_of(method), options_.token,
-                            [this](const grpc::Status& status) { return error_of(status); }});
+        ClientStream::Setup{connection().channel, path_of(method), options_.token,
+                            [this, address = route_.address()](const grpc::Status& status) {
+                              return error_of(status, address);
+                            }});
   }
 
-  /// Returns false where it is still out of reach at `until`.
-  bool reach_again(Instant until) {
-    void* tag = nullptr;
-    bool ok = false;
-    queue_.AsyncNext(&tag, &ok, deadline_in(kPause));
-    const Duration left = until - clock_.now_monotonic();
-    return left > Duration() && channel_->WaitForConnected(deadline_in(left));
-  }
-
-  /// Counts the time that the controller is out of reach.
+  /// Counts the time that no controller serves.
   class Patience {
    public:
-    explicit Patience(Wire& wire) : wire_(wire), begun_(wire.clock_.now_monotonic()) {}
-    void met() { until_.reset(); }
-    /// Whether the call may be made again.
-    bool again(const grpc::Status& status) {
-      if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
+    explicit Patience(Wire& wire) : wire_(wire), begun_(wire.clock_.now_monotonic()) {
+      wire_.route_.begin_round();
+    }
+    void met() {
+      until_.reset();
+      told_ = false;
+      wire_.route_.begin_round();
+    }
+    /// Whether the call may be made again, to the controller that the route names now.
+    bool again(const CallEnd& end) {
+      if (end.status.error_code() != grpc::StatusCode::UNAVAILABLE) return false;
       if (!until_) {
         // A call that was never connected has waited since it began; another one was lost now.
         const bool connected =
-            status.error_message().find("failed to connect") == std::string::npos;
+            end.status.error_message().find("failed to connect") == std::string::npos;
         until_ = (connected ? wire_.clock_.now_monotonic() : begun_) + wire_.options_.retry;
-        if (wire_.options_.retry > Duration()) wire_.options_.on_retry();
       }
-      return wire_.reach_again(*until_);
+      wire_.connection().said = end.status;
+      if (wire_.route_.move_on(end.leader)) return true;
+      if (wire_.options_.retry > Duration() && !std::exchange(told_, true)) {
+        wire_.options_.on_retry();
+      }
+      return wire_.begin_round(*until_);
     }
 
    private:
     Wire& wire_;
     Instant begun_;
     std::optional<Instant> until_;
+    bool told_ = false;  ///< on_retry was called
   };
 
+  /// Returns the error of a call whose last status this is.
   [[nodiscard]] Error error_of(const grpc::Status& status) const {
-    switch (status.error_code()) {
-      case grpc::StatusCode::UNAVAILABLE:
-        if (const std::string& why = status.error_message();
-            why.find("andshake failed") != why.npos || why.find("peer certificate") != why.npos) {
-          return refused_certificate();
-        }
-        return {ErrorKind::kEnvironment,
-                fmt::format("cannot reach the controller at {} (is it running? start it with "
-                            "`orrery up`)",
-                            options_.address),
-                {}};
-      case grpc::StatusCode::DEADLINE_EXCEEDED:
-        return {ErrorKind::kEnvironment,
-                fmt::format("the controller at {} did not answer within {}", options_.address,
-                            options_.patience.text()),
-                {}};
-      case grpc::StatusCode::UNIMPLEMENTED:
-        return {ErrorKind::kEnvironment,
-                fmt::format("the controller at {} does not know this call: its program is older "
-                            "than this one",
-                            options_.address),
-                {}};
-      default:
-        return {kind_of_code(status.error_code()), status.error_message(), {}};
-    }
+    const bool one = route_.addresses().size() == 1;
+    const bool unavailable = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+    return one || !unavailable ? error_of(status, route_.address()) : none_serves();
   }
 
  private:
-  [[nodiscard]] Error refused_certificate() const {
-    std::string why = certificate_complaint(options_.address, options_.authority);
-    if (why.empty()) why = "is not accepted: it is of another authority, or of another name";
-    return {ErrorKind::kEnvironment,
-            fmt::format("the certificate of the controller at {} {}", options_.address, why),
-            {}};
+  struct Connection {
+    std::shared_ptr<grpc::Channel> channel;
+    grpc::GenericStub stub;
+    grpc::Status said = {};  ///< why it did not take the last call that it did not take
+
+    explicit Connection(std::shared_ptr<grpc::Channel> its)
+        : channel(std::move(its)), stub(channel) {}
+  };
+
+  /// Returns the connection to the controller that the route names.
+  Connection& connection() {
+    const std::string& address = route_.address();
+    const auto found = connections_.find(address);
+    if (found != connections_.end()) return found->second;
+    return connections_.try_emplace(address, make_channel(options_, address)).first->second;
   }
+
+  /// Waits for a moment; for a single controller, until it is in reach. Returns false where `until`
+  /// has passed.
+  bool begin_round(Instant until) {
+    void* tag = nullptr;
+    bool ok = false;
+    queue_.AsyncNext(&tag, &ok, deadline_in(kPause));
+    route_.begin_round();
+    const Duration left = until - clock_.now_monotonic();
+    if (left <= Duration()) return false;
+    return route_.addresses().size() > 1 ||
+           connection().channel->WaitForConnected(deadline_in(left));
+  }
+
+  [[nodiscard]] Error error_of(const grpc::Status& status, const std::string& address) const;
+  [[nodiscard]] Error none_serves() const;
+  /// Returns why a controller was not available, as a clause.
+  [[nodiscard]] std::string reason(const grpc::Status& status, const std::string& address) const;
+  /// Returns a clause about the certificate of a controller that cannot be reached; empty: it is
+  /// not the cause.
+  [[nodiscard]] std::string certificate_cause(const grpc::Status& status,
+                                              const std::string& address) const;
+
   static std::string path_of(std::string_view method) {
     return fmt::format("/orrery.v1.Orrery/{}", method);
   }
@@ -212,15 +255,73 @@ class Client::Wire {
 
   const ClientOptions& options_;
   RealClock clock_;
-  std::shared_ptr<grpc::Channel> channel_;
-  grpc::GenericStub stub_;
+  ControllerRoute route_;
+  std::map<std::string, Connection> connections_;  ///< by address
   grpc::CompletionQueue queue_;
 };
+
+std::string Client::Wire::certificate_cause(const grpc::Status& status,
+                                            const std::string& address) const {
+  const std::string& why = status.error_message();
+  if (why.find("andshake failed") == why.npos && why.find("peer certificate") == why.npos)
+    return "";
+  std::string cause = certificate_complaint(address, options_.authority);
+  if (cause.empty()) cause = "is not accepted: it is of another authority, or of another name";
+  return cause;
+}
+
+Error Client::Wire::error_of(const grpc::Status& status, const std::string& address) const {
+  const auto environment = [](std::string text) {
+    return Error{ErrorKind::kEnvironment, std::move(text), {}};
+  };
+  switch (status.error_code()) {
+    case grpc::StatusCode::UNAVAILABLE:
+      if (by_standby(status)) {
+        return environment(fmt::format("the controller at {} does not serve: {}", address,
+                                       status.error_message()));
+      }
+      if (const std::string cause = certificate_cause(status, address); !cause.empty()) {
+        return environment(
+            fmt::format("the certificate of the controller at {} {}", address, cause));
+      }
+      return environment(fmt::format(
+          "cannot reach the controller at {} (is it running? start it with `orrery up`)", address));
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return environment(fmt::format("the controller at {} did not answer within {}", address,
+                                     options_.patience.text()));
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return environment(fmt::format(
+          "the controller at {} does not know this call: its program is older than this one",
+          address));
+    default:
+      return {kind_of_code(status.error_code()), status.error_message(), {}};
+  }
+}
+
+std::string Client::Wire::reason(const grpc::Status& status, const std::string& address) const {
+  if (by_standby(status)) return status.error_message();
+  const std::string cause = certificate_cause(status, address);
+  return cause.empty() ? "it cannot be reached" : "its certificate " + cause;
+}
+
+/// Names each controller and why it did not take the call.
+Error Client::Wire::none_serves() const {
+  std::string text;
+  for (const std::string& address : route_.addresses()) {
+    const auto found = connections_.find(address);
+    if (found == connections_.end()) continue;
+    fmt::format_to(std::back_inserter(text), "{}{} ({})", text.empty() ? "" : ", ", address,
+                   reason(found->second.said, address));
+  }
+  return {ErrorKind::kEnvironment,
+          fmt::format("no controller serves (is one running? start it with `orrery up`): {}", text),
+          {}};
+}
 
 Client::Wire::StreamEnd Client::Wire::read(const Stream& stream) {
   grpc::ClientContext context;
   prepare(context, Duration::max());
-  auto rpc = stub_.PrepareCall(&context, path_of(stream.method), &queue_);
+  auto rpc = connection().stub.PrepareCall(&context, path_of(stream.method), &queue_);
   rpc->StartCall(this);
   bool good = next();
   if (good) {
@@ -239,9 +340,10 @@ Client::Wire::StreamEnd Client::Wire::read(const Stream& stream) {
     good = readable && !end.stopped;
     if (!good) context.TryCancel();
   }
-  rpc->Finish(&end.status, this);
+  grpc::Status status;
+  rpc->Finish(&status, this);
   next();
-  if (!readable) end.status = malformed();
+  end.end = readable ? end_of(std::move(status), context) : CallEnd{malformed()};
   return end;
 }
 
@@ -253,9 +355,9 @@ Client::~Client() = default;
 Status Client::call_with(const Call& call, const Message& request, Message& response) {
   Wire::Patience patience(*wire_);
   while (true) {
-    const grpc::Status status = wire_->call(call, request, response);
-    if (status.ok()) return {};
-    if (!patience.again(status)) return tl::unexpected(wire_->error_of(status));
+    const CallEnd end = wire_->call(call, request, response);
+    if (end.status.ok()) return {};
+    if (!patience.again(end)) return tl::unexpected(wire_->error_of(end.status));
   }
 }
 
@@ -263,10 +365,10 @@ Status Client::read(std::string_view method, const std::function<const Message&(
                     Message& into, const std::function<bool()>& visit) {
   Wire::Patience patience(*wire_);
   while (true) {
-    const Wire::StreamEnd end = wire_->read({method, request(), into, visit});
-    if (end.status.ok() || end.stopped) return {};
-    if (end.progress) patience.met();
-    if (!patience.again(end.status)) return tl::unexpected(wire_->error_of(end.status));
+    const Wire::StreamEnd read = wire_->read({method, request(), into, visit});
+    if (read.end.status.ok() || read.stopped) return {};
+    if (read.progress) patience.met();
+    if (!patience.again(read.end)) return tl::unexpected(wire_->error_of(read.end.status));
   }
 }
 

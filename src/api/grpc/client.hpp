@@ -1,14 +1,18 @@
-// api/grpc/client.hpp - calls a controller by the schema of proto/orrery/v1, over TLS.
+// api/grpc/client.hpp - calls the controller that leads a cluster by the schema of proto/orrery/v1,
+// over TLS.
 //
-// Made by a program for one controller; it connects with the first call and again after a loss.
-// One thread uses it and waits in it. A call that the controller may not have received is made
-// again with the same request, for as long as `retry` allows: a request_id makes that safe.
+// Made by a program for one cluster; it connects with the first call and again after a loss. One
+// thread uses it and waits in it. A call that the controller may not have received is made again
+// with the same request, for as long as `retry` allows: a request_id makes that safe. A call that a
+// standby refuses was not received; it goes to the leader that the standby names, else to the next
+// address, at once (api/grpc/controller_route.hpp). Each controller is tried at least once.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/grpc/client_stream.hpp"
 #include "base/env.hpp"
@@ -22,13 +26,15 @@ class MessageLite;
 namespace orrery {
 
 struct ClientOptions {
-  std::string address;  ///< "127.0.0.1:7000", "[::1]:7000" or "name:7000"
+  /// Addresses of the controllers, at least one; the first is tried first: "127.0.0.1:7000",
+  /// "[::1]:7000" or "name:7000".
+  std::vector<std::string> addresses;
   /// The certificate of the cluster's authority, PEM; empty: those this machine trusts.
   std::string authority;
   std::string token;                          ///< sent as "authorization: Bearer"; empty: none
-  Duration retry = Duration::seconds(10);     ///< how long to try to reach it
+  Duration retry = Duration::seconds(10);     ///< how long to try to reach one
   Duration patience = Duration::seconds(60);  ///< for the answer of a call that was received
-  /// Called once for each time the controller is out of reach, when it is tried again.
+  /// Called once for each time that no controller serves, before they are tried again.
   std::function<void()> on_retry = [] {};
 };
 
@@ -59,10 +65,12 @@ class Client {
   [[nodiscard]] Status read(std::string_view method, const std::function<const Message&()>& request,
                             Message& into, const std::function<bool()>& visit);
 
-  /// Begins a call in which both sides send messages. It is not repeated after a loss.
+  /// Begins a call in which both sides send messages, to the controller that answered last. It is
+  /// not repeated after a loss or a standby's refusal, so that a call() that finds the leader
+  /// should go before it.
   [[nodiscard]] std::unique_ptr<ClientStream> open_stream(std::string_view method);
 
-  [[nodiscard]] const std::string& address() const { return options_.address; }
+  [[nodiscard]] const std::vector<std::string>& addresses() const { return options_.addresses; }
 
  private:
   struct Call {

@@ -17,7 +17,7 @@ class ClientTest : public ::testing::Test {
   void SetUp() override { controller_.start(); }
 
   [[nodiscard]] Client client(Duration retry = Duration()) {
-    return Client({.address = controller_.address(),
+    return Client({.addresses = {controller_.address()},
                    .authority = controller_.authority(),
                    .token = "secret",
                    .retry = retry,
@@ -70,7 +70,7 @@ TEST_F(ClientTest, ACertificateThatIsRefusedIsToldWithTheReason) {
   }
   controller_.stop();
   controller_.start();
-  Client stranger({.address = controller_.address(),
+  Client stranger({.addresses = {controller_.address()},
                    .authority = make_authority(now).value().certificate,
                    .token = {},
                    .retry = Duration()});
@@ -124,7 +124,7 @@ TEST_F(ClientTest, ACallThatMayNotHaveBeenHeardIsMadeAgainUnderTheSameName) {
 TEST_F(ClientTest, AControllerThatIsRestartedMeanwhileIsNotNoticed) {
   controller_.on("SubmitJob", [](const FakeController::Heard&) { return accepted(); });
   bool restarted = false;
-  Client client({.address = controller_.address(),
+  Client client({.addresses = {controller_.address()},
                  .authority = controller_.authority(),
                  .retry = Duration::minutes(1),
                  .on_retry = [&] {
@@ -154,7 +154,7 @@ TEST_F(ClientTest, AServerOfAnotherAuthorityHearsNothing) {
     return accepted();
   });
   const FakeController other;
-  Client client({.address = controller_.address(),
+  Client client({.addresses = {controller_.address()},
                  .authority = other.authority(),
                  .token = "secret",
                  .retry = Duration()});

@@ -7,8 +7,12 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <mutex>
+#include <optional>
+#include <set>
 
 #include "api/agents/agent_messages.hpp"
+#include "api/grpc/controller_route.hpp"
 #include "api/grpc/grpc_stream.hpp"
 
 namespace orrery {
@@ -30,13 +34,14 @@ struct CertifiedPeer {
   ShownKey key;
 };
 
+class GrpcAgent;
+
 /// State that all streams share. It outlives them: the server waits for them.
 struct Shared {
   Env env;
-  Controller& controller;
-  const MethodTable& methods;
-  const TokenBook& tokens;
+  std::atomic<const Served*> served = nullptr;  ///< nullptr: the controller does not lead
   std::atomic<std::int64_t> waiting = 0;
+  std::set<GrpcAgent*> warm = {};  ///< agents that a standby has heard; used on the loop alone
 };
 
 CallStatus not_of_this_method() {
@@ -141,19 +146,36 @@ class GrpcAgent final : public AgentSession {
       }
       AgentOpening whole = *opening;
       whole.key = certified_.key;
-      shared_.controller.sessions().open(whole, *this);
+      opening_ = std::move(whole);
+      begin();
     } else if (node_ && opening == nullptr) {
-      shared_.controller.receive(*node_, message);
+      shared_.served.load()->controller.receive(*node_, message);
     } else {
       close({ErrorKind::kInput, "an agent opens its stream once, and first", {}});
     }
   }
-  void end() { shared_.controller.sessions().close(*this); }
+  /// Opens the session of an agent that has opened its stream, or keeps it for later where the
+  /// controller does not lead.
+  void begin() {
+    const Served* served = shared_.served;
+    if (served == nullptr) {
+      shared_.warm.insert(this);
+    } else {
+      served->controller.sessions().open(opening_, *this);
+    }
+  }
+  void end() {
+    shared_.warm.erase(this);
+    if (const Served* served = shared_.served; served != nullptr) {
+      served->controller.sessions().close(*this);
+    }
+  }
 
  private:
   Shared& shared_;
   std::shared_ptr<GrpcStream> stream_;
   CertifiedPeer certified_;
+  AgentOpening opening_;
   std::optional<NodeId> node_;  ///< once it is welcome
 };
 
@@ -197,23 +219,29 @@ class AgentReactor final : public GrpcReactor {
 
 class GrpcServer final : public Server, private grpc::CallbackGenericService {
  public:
-  GrpcServer(const Env& env, Controller& controller, const ServerOptions& options)
-      : shared_{env, controller, *options.methods, *options.tokens} {}
+  explicit GrpcServer(const Env& env) : shared_{env} {}
   ~GrpcServer() override {
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
   }
 
   [[nodiscard]] Status listen(const std::string& address, const ServerTls& tls);
+  void lead(const Served& served) override;
+  void follow(const std::string& leader) override {
+    const std::scoped_lock lock(mutex_);
+    leader_ = leader;
+  }
   [[nodiscard]] const std::string& address() const override { return address_; }
 
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
 
  private:
-  [[nodiscard]] tl::expected<Caller, CallStatus> caller_of(
-      const grpc::GenericCallbackServerContext& context) const;
+  [[nodiscard]] CallStatus refusal_of_standby(grpc::GenericCallbackServerContext& context) const;
 
   Shared shared_;
+  std::optional<Served> served_;
+  mutable std::mutex mutex_;
+  std::string leader_;  ///< guarded
   std::string address_;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -257,14 +285,30 @@ CertifiedPeer certified_peer(const grpc::GenericCallbackServerContext& context) 
 }
 
 /// Returns the user of the token; without one, a caller of kNobody.
-tl::expected<Caller, CallStatus> GrpcServer::caller_of(
-    const grpc::GenericCallbackServerContext& context) const {
+tl::expected<Caller, CallStatus> caller_of(const grpc::GenericCallbackServerContext& context,
+                                           const TokenBook& tokens) {
   constexpr std::string_view kBearer = "Bearer ";
   const auto found = context.client_metadata().find("authorization");
-  if (found == context.client_metadata().end()) return shared_.tokens.caller("");
+  if (found == context.client_metadata().end()) return tokens.caller("");
   const std::string_view value(found->second.data(), found->second.size());
-  if (!value.starts_with(kBearer)) return shared_.tokens.caller("");
-  return shared_.tokens.caller(value.substr(kBearer.size()));
+  if (!value.starts_with(kBearer)) return tokens.caller("");
+  return tokens.caller(value.substr(kBearer.size()));
+}
+
+void GrpcServer::lead(const Served& served) {
+  served_.emplace(served);
+  shared_.served = &*served_;
+  for (GrpcAgent* agent : std::exchange(shared_.warm, {})) agent->begin();
+}
+
+CallStatus GrpcServer::refusal_of_standby(grpc::GenericCallbackServerContext& context) const {
+  const std::scoped_lock lock(mutex_);
+  if (leader_.empty()) {
+    return {CallCode::kUnavailable, fmt::format("{}; no leader is known", kStandbyText)};
+  }
+  context.AddTrailingMetadata(kLeaderKey, leader_);
+  return {CallCode::kUnavailable,
+          fmt::format("{}; the leader is at {}", kStandbyText, leader_)};
 }
 
 /// Identifies the caller; the method decides whether it may (api/access/authorization.hpp).
@@ -276,9 +320,11 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     if (!peer.node.empty()) return new AgentReactor(shared_, std::move(peer));
     return new Refusal({CallCode::kUnauthenticated, "an agent shows a certificate of its node"});
   }
-  const tl::expected<Caller, CallStatus> known = caller_of(*context);
+  const Served* served = shared_.served;
+  if (served == nullptr) return new Refusal(refusal_of_standby(*context));
+  const tl::expected<Caller, CallStatus> known = caller_of(*context, served->tokens);
   const Method* method = nullptr;
-  if (name.starts_with(kService)) method = shared_.methods.find(name.substr(kService.size()));
+  if (name.starts_with(kService)) method = served->methods.find(name.substr(kService.size()));
   const bool for_all = method != nullptr && method->rule.role == Role::kNobody;
   if (!known && !for_all) return new Refusal(known.error());
   if (method == nullptr) {
@@ -292,9 +338,8 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(const Env& env, Controller& controller,
-                                              const ServerOptions& options) {
-  auto server = std::make_unique<GrpcServer>(env, controller, options);
+Result<std::unique_ptr<Server>> Server::start(const Env& env, const ServerOptions& options) {
+  auto server = std::make_unique<GrpcServer>(env);
   if (Status listening = server->listen(options.address, *options.tls); !listening) {
     return forward_error(listening);
   }

@@ -27,9 +27,9 @@ namespace orrery {
 
 class EventFeed {
  public:
-  /// `state` is the state after the events. `store`: directory that past events are read from.
-  EventFeed(const Env& env, const Log& log, const State& state, const std::string& store)
-      : decisions_(env, log, state), history_(env, store) {}
+  /// `state` is the state after the events. `open` opens the log that past events are read from.
+  EventFeed(const Env& env, const Log& log, const State& state, OpenReader open)
+      : decisions_(env, log, state), history_(env, std::move(open)) {}
 
   /// Takes the events of an input, which are not durable yet.
   void decided(std::uint64_t input, Instant at, std::span<const Event> events);

@@ -24,7 +24,7 @@ class EventFeedTest : public ::testing::Test {
   ScriptedCluster cluster_;
   SilentLog sink_;
   std::unique_ptr<RealEnv> real_ = RealEnv::create().value();
-  EventFeed feed_{real_->env(), Log(sink_), cluster_.state(), "none"};
+  EventFeed feed_{real_->env(), Log(sink_), cluster_.state(), {}};
   std::vector<std::uint32_t> heard_;
 };
 

@@ -3,8 +3,6 @@
 #include <deque>
 #include <utility>
 
-#include "store/sqlite/sqlite_store.hpp"
-
 namespace orrery {
 
 namespace {
@@ -57,10 +55,10 @@ Result<EventsFound> read_events(StoreReader& store, const EventsAsked& asked) {
 }
 
 void EventHistory::ask(EventsAsked asked, Answered answered) {
-  beside_.run([env = env_, directory = directory_, asked = std::move(asked),
+  beside_.run([env = env_, open = open_, asked = std::move(asked),
                answered = std::move(answered)]() mutable {
     const auto read = [&]() -> Result<EventsFound> {
-      StorageResult<std::unique_ptr<StoreReader>> store = SqliteStore::open_to_read(directory);
+      StorageResult<std::unique_ptr<StoreReader>> store = open();
       if (!store) return forward_error(store);
       return read_events(**store, asked);
     };

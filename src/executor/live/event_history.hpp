@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "executor/log/shared_log.hpp"
 #include "executor/side_thread.hpp"
 #include "store/history.hpp"
 
@@ -42,15 +43,15 @@ class EventHistory {
  public:
   using Answered = std::function<void(Result<EventsFound>)>;
 
-  EventHistory(const Env& env, std::string directory)
-      : env_(env), directory_(std::move(directory)) {}
+  /// `open` opens the log for each question.
+  EventHistory(const Env& env, OpenReader open) : env_(env), open_(std::move(open)) {}
 
   /// Reads events; `answered` is called on the loop. Errors: of the store; damage.
   void ask(EventsAsked asked, Answered answered);
 
  private:
   Env env_;
-  std::string directory_;  ///< directory of the store
+  OpenReader open_;
   SideThread beside_;
 };
 

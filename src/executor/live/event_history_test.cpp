@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "store/memory_store.hpp"
+#include "store/memory/memory_store.hpp"
 
 namespace orrery {
 namespace {

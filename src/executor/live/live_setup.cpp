@@ -18,6 +18,10 @@ constexpr std::string_view kLostText = "lost_jobs.";
 /// replayed, its state has one of them, the one that was asked for last.
 constexpr std::ptrdiff_t kUnusedVersions = 4;
 
+std::string numbered(std::string_view kind, std::size_t number) {
+  return fmt::format("{}{:06}", kind, number);
+}
+
 }  // namespace
 
 LiveSetup::LiveSetup(const Facts& base, StoredFacts stored, const SetupTexts& texts)
@@ -112,15 +116,18 @@ void LiveSetup::use(const State& state, std::uint32_t change) {
 }
 
 Status LiveSetup::take_up(const StoreTexts& texts) {
-  for (const auto& [name, text] : texts) {
-    if (name.starts_with(kLostText)) {
-      if (Status taken = take_up_lost(name, text); !taken) return taken;
-    }
-    if (!name.starts_with(kWorkText)) continue;
-    ++works_;
-    if (Status taken = intake_.take_up_work(text); !taken) return taken;
+  while (true) {
+    const std::string name = numbered(kLostText, control_.lost_jobs.size() + 1);
+    const auto found = texts.find(name);
+    if (found == texts.end()) break;
+    if (Status taken = take_up_lost(name, found->second); !taken) return taken;
   }
-  return {};
+  while (true) {
+    const auto found = texts.find(numbered(kWorkText, works_ + 1));
+    if (found == texts.end()) return {};
+    ++works_;
+    if (Status taken = intake_.take_up_work(found->second); !taken) return taken;
+  }
 }
 
 Status LiveSetup::take_up_lost(const std::string& name, const std::string& text) {
@@ -133,19 +140,23 @@ Status LiveSetup::take_up_lost(const std::string& name, const std::string& text)
     return environment_error(
         fmt::format("the text \"{}\" of the store: \"{}\", expected two job numbers", name, text));
   }
-  control_.lost_jobs.push_back(lost);
+  note_lost(lost);
   return {};
 }
 
-StoreTexts LiveSetup::lose_jobs(const JobNumbers& lost) {
+void LiveSetup::note_lost(const JobNumbers& lost) {
   control_.lost_jobs.push_back(lost);
   for (const std::unique_ptr<Version>& each : versions_) each->control.lost_jobs.push_back(lost);
-  return {{fmt::format("{}{:06}", kLostText, control_.lost_jobs.size()),
+}
+
+StoreTexts LiveSetup::lose_jobs(const JobNumbers& lost) {
+  note_lost(lost);
+  return {{numbered(kLostText, control_.lost_jobs.size()),
            fmt::format("{} {}", lost.from, lost.to)}};
 }
 
 StoreTexts LiveSetup::work_text(const std::string& text) {
-  return {{fmt::format("{}{:06}", kWorkText, ++works_), text}};
+  return {{numbered(kWorkText, ++works_), text}};
 }
 
 }  // namespace orrery

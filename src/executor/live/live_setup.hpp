@@ -49,6 +49,10 @@ class LiveSetup {
   /// change runs any more.
   void forget_left(std::uint32_t change);
 
+  /// Takes up work and lost job numbers of `texts`, all those of the store, that came since make()
+  /// or the last call: another controller has put them. Errors: of the texts.
+  [[nodiscard]] Status take_up(const StoreTexts& texts);
+
   /// Returns the next text that brought new work in the form to be stored.
   [[nodiscard]] StoreTexts work_text(const std::string& text);
   /// Makes control skip job numbers that a lost part of the log gave out; returns the text that
@@ -64,7 +68,7 @@ class LiveSetup {
   };
   [[nodiscard]] Version* known(const std::string& fleet);
   [[nodiscard]] Result<const ControlSetup*> version_of(const std::string& fleet);
-  [[nodiscard]] Status take_up(const StoreTexts& texts);
+  void note_lost(const JobNumbers& lost);
   [[nodiscard]] Status take_up_lost(const std::string& name, const std::string& text);
 
   const Facts& base_;  ///< facts that those of a fleet overlay

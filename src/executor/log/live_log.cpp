@@ -1,5 +1,6 @@
 #include "executor/log/live_log.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "control/state/snapshot.hpp"
@@ -15,10 +16,13 @@ LiveLog::LiveLog(const Env& env, const Log& log, Options options)
       record_(std::move(options.record)),
       waiting_(env.clock, options.commit_times),
       since_snapshot_(options.history.read.bytes),
+      speaking_{options.claim.store.traits().speaks_for, options.claim.at,
+                std::move(options.may_speak)},
       commits_(std::make_unique<GroupCommit>(GroupCommitOptions{
-          .store = options.store,
-          .term = options.term,
+          .store = options.claim.store,
+          .term = options.claim.term,
           .newest = options.history.newest,
+          .clock = env.clock,
           .inbox = env.inbox,
           .durable =
               [this, durable = std::move(options.durable)](std::uint64_t batch) {
@@ -27,6 +31,8 @@ LiveLog::LiveLog(const Env& env, const Log& log, Options options)
               },
           .failed = [failed =
                          std::move(options.failed)](const StorageError& error) { failed(error); },
+          .spoke = [this](Instant began) { spoke(began); },
+          .answers = [this](const StorageStatus& status) { note_answers(status); },
           .snapshot_put =
               [this](const StorageStatus& put) {
                 if (!put) {
@@ -69,6 +75,24 @@ void LiveLog::look_at_record(const Status& status) {
   if (status || record_ == nullptr) return;
   log_.warning(env_.clock.now_wall(), "recording ends", {{"why", status.error().text()}});
   record_.reset();
+}
+
+bool LiveLog::may_speak() const {
+  return speaking_.lasts == Duration::max() ||
+         env_.clock.now_monotonic() - speaking_.since < speaking_.lasts;
+}
+
+void LiveLog::spoke(Instant began) {
+  const bool before = may_speak();
+  speaking_.since = std::max(speaking_.since, began);
+  if (!before && may_speak()) speaking_.again();
+}
+
+void LiveLog::note_answers(const StorageStatus& status) const {
+  const Instant at = env_.clock.now_wall();
+  if (status) return log_.info(at, "the store answers again", {});
+  log_.error(at, "the store gives no answer: nothing is decided until it does",
+             {{"why", status.error().message}});
 }
 
 void LiveLog::put_texts(const StoreTexts& texts) {

@@ -4,6 +4,8 @@
 // Owned by the controller, on its loop; store and state outlive it. Inputs that have events are
 // numbered from 1. A record of the run, if one was requested, is written beside the log; if it
 // cannot be written only the recording ends.
+// A log that others follow may be taken over by one of them; the writer may speak for it only for a
+// while after each write (StoreTraits::speaks_for).
 // Invariant: a batch holds whole inputs, all up to one of them; `durable` names them in order.
 // Cost: encoding an event; a snapshot costs that of the state.
 #pragma once
@@ -28,9 +30,14 @@ namespace orrery {
 
 class LiveLog {
  public:
-  struct Options {
+  /// The claim of the store that the log is written to.
+  struct Claim {
     Store& store;
     StoreTerm term = StoreTerm::kNone;
+    Instant at;  ///< when the claim began, by the monotonic clock
+  };
+  struct Options {
+    Claim claim;
     const State& state;                  ///< the state after everything that was appended
     const ControllerSettings& settings;  ///< outlives the log; its changes take effect
     TimeHistogram& commit_times;
@@ -39,6 +46,8 @@ class LiveLog {
     std::unique_ptr<LiveRecord> record;  ///< none: no recording
     /// All inputs up to this one are durable. Called on the loop, as the next two are.
     std::function<void(std::uint64_t)> durable;
+    /// may_speak() is true again, after it was false.
+    std::function<void()> may_speak;
     /// The log cannot be written.
     std::function<void(const Error&)> failed;
     /// put_archived() is done, or failed for lack of space.
@@ -61,8 +70,16 @@ class LiveLog {
   void hold() { held_ = Held::kYes; }
   void release();
 
+  /// Whether no other process can have taken over the log.
+  [[nodiscard]] bool may_speak() const;
+
   /// Puts texts beside the log, durable before anything that is appended later.
   void put_texts(const StoreTexts& texts);
+  /// Puts texts that the log does not depend on, and waits until they are durable. Errors: see
+  /// GroupCommit::put_texts_now().
+  [[nodiscard]] StorageStatus put_texts_now(const StoreTexts& texts) const {
+    return commits_->put_texts_now(texts);
+  }
   /// Puts jobs into the archive; one call at a time.
   void put_archived(std::vector<ArchivedJob> jobs);
   /// Puts a snapshot if enough was appended since the last one.
@@ -80,6 +97,8 @@ class LiveLog {
   [[nodiscard]] std::size_t waiting_bytes() const { return commits_->waiting_bytes(); }
 
  private:
+  void spoke(Instant began);
+  void note_answers(const StorageStatus& status) const;
   void flush();
   void look_at_record(const Status& status);
 
@@ -93,6 +112,12 @@ class LiveLog {
   std::uint64_t inputs_ = 0;
   enum class Held : std::uint8_t { kNo, kYes } held_ = Held::kNo;
   std::uint64_t since_snapshot_;  ///< bytes
+  /// When it may speak for the log.
+  struct Speaking {
+    Duration lasts;  ///< max: for ever
+    Instant since;   ///< when the newest write that succeeded began
+    std::function<void()> again;
+  } speaking_;
   std::unique_ptr<GroupCommit> commits_;
 };
 

@@ -7,15 +7,14 @@
 #include "base/system/real_env.hpp"
 #include "executor/live/live_host_test.hpp"
 #include "executor/log/live_log.hpp"
-#include "store/memory_store.hpp"
+#include "store/memory/memory_store.hpp"
 
 namespace orrery {
 
 class LiveLogFixture : public LiveHostFixture {
  protected:
   void make_log() {
-    LiveLog::Options options{.store = store_,
-                             .term = store_.claim().value(),
+    LiveLog::Options options{.claim = {store_, store_.claim().value(), {}},
                              .state = host_->state(),
                              .settings = settings_,
                              .commit_times = times_,

@@ -14,22 +14,34 @@ Result<ClaimedStore> ClaimedStore::open(const Env& env, const Log& log,
   } else if (DiskReserve::give_up_for_start(path) == RoomMade::kYes) {
     log.warning(env.clock.now_wall(), "reserve given up for the start", {{"store", path}});
   }
+  const Instant began = env.clock.now_monotonic();
   StorageResult<std::unique_ptr<SqliteStore>> store = SqliteStore::open(path);
   if (!store) return forward_error(store);
   const StorageResult<StoreTerm> term = (*store)->claim();
   if (!term) return tl::unexpected<Error>(term.error());
   auto disk = std::make_unique<DiskWatch>(env, log, path);
-  StorageResult<std::unique_ptr<StoreReader>> reader = SqliteStore::open_to_read(path);
+  const OpenReader open = [path] { return SqliteStore::open_to_read(path); };
+  StorageResult<std::unique_ptr<StoreReader>> archive = open();
+  if (!archive) return forward_error(archive);
+  return ClaimedStore{*std::move(store), *term, began, open, *std::move(archive), std::move(disk)};
+}
+
+Status ClaimedStore::complete(const Env& env, const Log& log, const SharedLog& shared,
+                              const std::string& directory) {
+  StorageResult<std::unique_ptr<StoreReader>> reader = shared.open_archive();
   if (!reader) return forward_error(reader);
-  return ClaimedStore{*std::move(store), *term, *std::move(reader), std::move(disk)};
+  archive = *std::move(reader);
+  open_log = shared.open_log;
+  disk = std::make_unique<DiskWatch>(env, log, directory + "/store");
+  return {};
 }
 
 LiveStore::LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Options options)
     : disk_(std::move(claimed.disk)),
       store_(std::move(claimed.store)),
+      open_log_(std::move(claimed.open_log)),
       log_(env, log,
-           {.store = *store_,
-            .term = claimed.term,
+           {.claim = {*store_, claimed.term, claimed.claimed},
             .state = options.host.state(),
             .settings = options.settings,
             .commit_times = options.counts.commit,
@@ -37,13 +49,14 @@ LiveStore::LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Optio
             .writer = std::move(options.writer),
             .record = std::move(options.record),
             .durable = std::move(options.durable),
+            .may_speak = std::move(options.may_speak),
             .failed = std::move(options.failed),
             .archive_put = [this](const StorageStatus& put) { archive_.on_put(put); },
             .make_room = [this] { return disk_->make_room(); }}),
       archive_(log, {.host = options.host,
                      .log = log_,
                      .settings = options.settings,
-                     .reader = std::move(claimed.reader),
+                     .reader = std::move(claimed.archive),
                      .form = std::move(options.archived_form)}) {}
 
 }  // namespace orrery

@@ -12,6 +12,7 @@
 #include "executor/log/disk_watch.hpp"
 #include "executor/log/live_archive.hpp"
 #include "executor/log/live_log.hpp"
+#include "executor/log/shared_log.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
 namespace orrery {
@@ -22,10 +23,15 @@ struct ClaimedStore {
   /// (another process has it); no space for a new one.
   [[nodiscard]] static Result<ClaimedStore> open(const Env& env, const Log& log,
                                                  const std::string& directory);
+  /// Adds to a shared store that was claimed what it has on this machine, in DIR/store.
+  [[nodiscard]] Status complete(const Env& env, const Log& log, const SharedLog& shared,
+                                const std::string& directory);
 
-  std::unique_ptr<SqliteStore> store;
+  std::unique_ptr<Store> store;
   StoreTerm term = StoreTerm::kNone;
-  std::unique_ptr<StoreReader> reader;  ///< for reads beside the thread that commits
+  Instant claimed;                       ///< when the claim began, by the monotonic clock
+  OpenReader open_log;                   ///< for reads of past events
+  std::unique_ptr<StoreReader> archive;  ///< for reads beside the thread that commits
   std::unique_ptr<DiskWatch> disk;
 };
 
@@ -40,6 +46,7 @@ class LiveStore {
     std::unique_ptr<LiveRecord> record;               ///< none: no recording
     std::function<std::string(JobId)> archived_form;  ///< see LiveArchive
     std::function<void(std::uint64_t)> durable;       ///< see LiveLog
+    std::function<void()> may_speak;                  ///< see LiveLog
     std::function<void(const Error&)> failed;         ///< see LiveLog
   };
   LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Options options);
@@ -47,14 +54,17 @@ class LiveStore {
   LiveStore& operator=(const LiveStore&) = delete;
 
   [[nodiscard]] LiveLog& log() { return log_; }
+  [[nodiscard]] const LiveLog& log() const { return log_; }
   [[nodiscard]] LiveArchive& archive() { return archive_; }
   [[nodiscard]] const LiveArchive& archive() const { return archive_; }
+  [[nodiscard]] const OpenReader& open_log() const { return open_log_; }
   [[nodiscard]] DiskWatch& disk() { return *disk_; }
   [[nodiscard]] const DiskWatch& disk() const { return *disk_; }
 
  private:
   std::unique_ptr<DiskWatch> disk_;
-  std::unique_ptr<SqliteStore> store_;
+  std::unique_ptr<Store> store_;
+  OpenReader open_log_;
   LiveLog log_;
   LiveArchive archive_;
 };

@@ -26,9 +26,12 @@ namespace orrery {
 /// A channel that keeps what is sent. Its test is the controller.
 class KeptChannel final : public ControllerChannel {
  public:
-  void open(const AgentOpening& opening, ChannelEvents&) override { openings.push_back(opening); }
+  void open(const AgentOpening& opening, ChannelEvents& its) override {
+    openings.push_back(opening);
+    events = &its;
+  }
   void send(AgentMessage message) override { sent.push_back(std::move(message)); }
-  void close() override {}
+  void close() override { events = nullptr; }
 
   /// Returns the messages of a type that were sent, in order.
   template <class Message>
@@ -51,18 +54,29 @@ class KeptChannel final : public ControllerChannel {
 
   std::vector<AgentOpening> openings;
   std::vector<AgentMessage> sent;
+  ChannelEvents* events = nullptr;  ///< of the open stream; nullptr: closed
 };
 
-/// For sessions whose test calls the parts itself.
-class NoChannelEvents final : public ChannelEvents {
+/// The user of a channel: keeps the names of what it hears.
+class KeptEvents final : public ChannelEvents {
  public:
-  void on_welcome(const AgentWelcome&) override {}
-  void on_order(const NodeOrder&) override {}
-  void on_log_question(const AttemptLogQuestion&) override {}
-  void on_burn_in() override {}
-  void on_command(const AttemptExecOpen&) override {}
-  void on_command_input(const ExecInput&) override {}
-  void on_lost(const Error&) override {}
+  void on_welcome(const AgentWelcome& welcome) override {
+    heard.push_back(fmt::format("welcome {}", welcome.node.value()));
+  }
+  void on_order(const NodeOrder&) override { heard.emplace_back("order"); }
+  void on_log_question(const AttemptLogQuestion&) override { heard.emplace_back("question"); }
+  void on_burn_in() override { heard.emplace_back("burn-in"); }
+  void on_command(const AttemptExecOpen&) override { heard.emplace_back("command"); }
+  void on_command_input(const ExecInput&) override { heard.emplace_back("input"); }
+  void on_lost(const Error& why) override {
+    heard.push_back(fmt::format("lost: {}", why.message));
+    lost.push_back(why.kind);
+    if (during_loss) during_loss();
+  }
+
+  std::vector<std::string> heard;
+  std::vector<ErrorKind> lost;
+  std::function<void()> during_loss;
 };
 
 class KeptLines final : public LogSink {
@@ -83,7 +97,7 @@ class AgentPartTest : public ::testing::Test {
     ASSERT_NE(::mkdtemp(name.data()), nullptr);
     directory_ = name;
     real_ = RealEnv::create({}, Durability::kUntilBoot).value();
-    session_ = std::make_unique<ControllerSession>(real_->env(), channel_, log_, channel_events_);
+    session_ = std::make_unique<ControllerSession>(channel_);
     ASSERT_TRUE(session_->accept({.cluster = kCluster, .node = kNode}));
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
@@ -97,7 +111,6 @@ class AgentPartTest : public ::testing::Test {
   std::string directory_;
   std::unique_ptr<RealEnv> real_;
   KeptChannel channel_;
-  NoChannelEvents channel_events_;
   KeptLines lines_;
   Log log_{lines_};
   std::unique_ptr<ControllerSession> session_;

@@ -55,7 +55,7 @@ AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log&
       log_(log),
       setup_(std::move(place.first)),
       directory_(std::move(place.second)),
-      session_(real.env(), channel, log, *this),
+      session_(channel),
       agent_(real.env().timers, [this](const AgentEffect& effect,
                                        const NodeProgram* program) { carry_out(effect, program); }),
       clocks_(real.env(), log, clocks_of(setup_, directory_), clock_events()),
@@ -95,12 +95,12 @@ Status AgentProcess::run() {
   const auto signals = watch_signals(real_.loop(), DaemonSignals::kEnd, [this] { stop(); });
   if (!signals) return tl::unexpected(signals.error());
   log_beginning();
-  session_.open(setup_.opening);
+  session_.open(setup_.opening, *this);
   readings_.begin(real_.loop(), std::move(setup_.telemetry));
   real_.run_until([this] { return outcome_.has_value(); });
   readings_.end();
   health_.end();
-  session_.close();
+  session_.leave();
   if (attempts_.empty()) leave_run_directory(directory_.path());
   return outcome_.value_or(Status());
 }
@@ -159,7 +159,7 @@ void AgentProcess::on_lost(const Error& why) {
   if (why.kind == ErrorKind::kInfeasible) return leave_node(why);
   const bool refused = why.kind == ErrorKind::kInput && !agent_.begun();
   if (refused) return fail(tl::unexpected<Error>(why));
-  session_.reopen(why);
+  session_.lose();
 }
 
 /// Another agent has the node, so no attempt here belongs to the controller any more: it may start

@@ -1,5 +1,5 @@
-// node/agent/controller_session.hpp - an agent's session with its controller: streams one after
-// the other, each opened again after the one before was lost.
+// node/agent/controller_session.hpp - an agent's session with its controllers: welcomed streams one
+// after the other, which the channel (node/controllers/controller_channels.hpp) opens.
 //
 // Owned by the agent's process, used on its loop. What must arrive is resent by agent/agent.hpp;
 // here a message without a welcomed stream is dropped.
@@ -8,37 +8,27 @@
 
 #include <optional>
 
-#include "base/env.hpp"
-#include "base/log.hpp"
+#include "base/error.hpp"
 #include "node/controller_channel.hpp"
 
 namespace orrery {
 
 class ControllerSession {
  public:
-  static constexpr Duration kBackoffFirst = Duration::milliseconds(100);
-  static constexpr Duration kBackoffMax = Duration::seconds(5);
-
-  /// `channel` and `events` are borrowed; `events` gets what comes from each stream.
-  ControllerSession(const Env& env, ControllerChannel& channel, const Log& log,
-                    ChannelEvents& events)
-      : env_(env), channel_(channel), log_(log), events_(events) {}
+  /// `channel` is borrowed; it opens the streams that follow the first one.
+  explicit ControllerSession(ControllerChannel& channel) : channel_(channel) {}
   ControllerSession(const ControllerSession&) = delete;
   ControllerSession& operator=(const ControllerSession&) = delete;
-  ~ControllerSession();
 
-  /// Opens the first stream. Each later one has the same opening.
-  void open(AgentOpening opening);
+  /// Opens the first stream; `events`, which is borrowed, gets what comes from each stream.
+  void open(const AgentOpening& opening, ChannelEvents& events) { channel_.open(opening, events); }
   /// Notes the welcome of the open stream: from now on messages are sent. Error: the welcome is of
   /// another cluster or node than the first one.
   [[nodiscard]] Status accept(const AgentWelcome& welcome);
-  /// Notes that the stream was lost and opens the next one after a random delay, which grows up to
-  /// kBackoffMax until a stream is welcomed: agents that lost the controller together must not
-  /// return together.
-  void reopen(const Error& why);
-  /// Stops sending: no stream follows the present one, which may have been lost.
-  void leave() { welcomed_ = false; }
-  void close() { channel_.close(); }
+  /// Notes that the stream was lost: until the welcome of the next one, messages are dropped.
+  void lose() { welcomed_ = false; }
+  /// Ends the present stream; none follows.
+  void leave();
 
   /// Sends in order, or drops the message where no stream is welcomed.
   void send(AgentMessage message);
@@ -48,17 +38,9 @@ class ControllerSession {
   [[nodiscard]] NodeId node() const { return first_ ? first_->node : NodeId(); }
 
  private:
-  void open_stream();
-
-  Env env_;
   ControllerChannel& channel_;
-  Log log_;
-  ChannelEvents& events_;
-  AgentOpening opening_;
   std::optional<AgentWelcome> first_;  ///< the first welcome
   bool welcomed_ = false;
-  Duration backoff_ = kBackoffFirst;  ///< before the next stream
-  std::optional<TimerId> timer_;      ///< of the next stream
 };
 
 }  // namespace orrery

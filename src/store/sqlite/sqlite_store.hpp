@@ -71,7 +71,7 @@ class SqliteStore final : public Store {
   /// Puts a snapshot into a store without batches; later batches follow it.
   [[nodiscard]] StorageStatus begin_at(StoreTerm term, const Batch& covers);
   /// Precondition: opened to write.
-  [[nodiscard]] const HighWater& mark() const { return mark_->mark(); }
+  [[nodiscard]] std::uint64_t marked_next_job() const override { return mark_->mark().next_job; }
 
  private:
   /// Creates or checks the tables and the mark of a directory that is opened to write.

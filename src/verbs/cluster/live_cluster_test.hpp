@@ -63,7 +63,7 @@ class LiveClusterTest : public ::testing::Test {
   [[nodiscard]] LiveSession& session() {
     if (!session_) {
       session_ = std::make_unique<LiveSession>(ClientOptions{
-          .address = controller_.address(), .authority = controller_.authority(), .token = {}});
+          .addresses = {controller_.address()}, .authority = controller_.authority(), .token = {}});
     }
     return *session_;
   }

@@ -35,14 +35,11 @@ Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& opt
   RealStorage storage;
   Result<ClusterAddress> cluster = read_cluster_address(storage, cluster_directory(options));
   if (!cluster) return forward_error(cluster);
-  ClientOptions client;
-  client.address = cluster->address;
-  client.authority = cluster->authority;
-  client.token = cluster->token;
+  ClientOptions client = client_options(*cluster);
   client.retry = Duration::from_seconds(options.retry_s);
   client.patience = patience;
   client.on_retry = [controller = one_line(cluster->text()), message = options.message] {
-    if (message) message(fmt::format("orrery: {} is unreachable, retrying ...\n", controller));
+    if (message) message(fmt::format("orrery: cannot reach {}, retrying ...\n", controller));
   };
   return std::make_unique<LiveSession>(std::move(client));
 }

@@ -50,5 +50,15 @@ TEST(LiveSessionOpen, NamesTheDirectoryWithoutACluster) {
       << session.error().text();
 }
 
+TEST(LiveSessionOpen, KnowsEachControllerOfTheCluster) {
+  const ScratchFiles files;
+  files.write("lab/cluster.json", R"({"address": "b:7", "controllers": ["a:7", "b:7"]})");
+  CommandOptions options;
+  options.cluster_directory = files.path("lab");
+  const auto session = LiveSession::open(options);
+  ASSERT_TRUE(session) << session.error().text();
+  EXPECT_EQ((*session)->client().addresses(), (std::vector<std::string>{"b:7", "a:7"}));
+}
+
 }  // namespace
 }  // namespace orrery

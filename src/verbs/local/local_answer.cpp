@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/text/count_text.hpp"
@@ -10,33 +11,45 @@
 namespace orrery {
 
 Result<RunningCluster> running_cluster(LocalCluster& cluster, std::vector<std::string> started) {
+  const std::vector<LocalProcess>& processes = cluster.record().processes;
+  const auto count_of = [&](LocalRole role) {
+    return static_cast<std::size_t>(std::ranges::count(processes, role, &LocalProcess::role));
+  };
   const Result<bool> root = cluster.runs_jobs_as_root();
   if (!root) return tl::unexpected(root.error());
   return RunningCluster{.directory = cluster.directory(),
                         .asked = {},
                         .address = cluster.address(),
                         .nodes = cluster.nodes(),
+                        .controllers = count_of(LocalRole::kController),
+                        .own_etcd = count_of(LocalRole::kStore),
+                        .processes = processes.size(),
                         .unknown = cluster.unknown(),
                         .started = std::move(started),
                         .jobs_run_as_root = *root};
 }
 
 RunningText running_text(const RunningCluster& cluster) {
-  const std::size_t all = cluster.nodes.size() + 1;
   const std::string what = cluster.started.empty() ? "already running"
-                           : cluster.started.size() == all
+                           : cluster.started.size() == cluster.processes
                                ? "started"
                                : fmt::format("started {}; the rest was already running",
                                              fmt::join(cluster.started, ", "));
+  const std::string with =
+      cluster.controllers > 1 ? fmt::format(" with {} controllers", cluster.controllers) : "";
   RunningText text;
-  text.head =
-      fmt::format("A local cluster of {} at {} ({}): {}.\n", counted(cluster.nodes.size(), "node"),
-                  cluster.address, cluster.directory, what);
+  text.head = fmt::format("A local cluster of {}{} at {} ({}): {}.\n",
+                          counted(cluster.nodes.size(), "node"), with, cluster.address,
+                          cluster.directory, what);
   if (!cluster.unknown.empty()) {
     text.note = fmt::format(
         "note: fleet.yaml names {}, which this cluster does not have: `orrery fleet apply "
         "{}/fleet.yaml` adds them\n",
         fmt::join(cluster.unknown, ", "), cluster.directory);
+  }
+  if (cluster.own_etcd > 0) {
+    text.note +=
+        "note: the log is in etcd, at ports of this machine that every user of it can open\n";
   }
   const LocalNode& node = cluster.nodes.front();
   text.rest =
@@ -65,6 +78,7 @@ Json running_json(const RunningCluster& cluster) {
   return {{"dir", cluster.directory},
           {"address", cluster.address},
           {"nodes", names},
+          {"controllers", cluster.controllers},
           {"accelerator", node.type},
           {"accelerators", node.accelerators},
           {"emulated", true},
@@ -74,13 +88,15 @@ Json running_json(const RunningCluster& cluster) {
 }
 
 VerbAnswer ended_answer(const LocalCluster::Ended& ended, LocalCluster::Keepers keepers) {
-  return {
-      fmt::format("stopped {}, {} and {}; {}\n", counted(ended.controllers, "controller"),
-                  counted(ended.agents, "agent"), counted(ended.keepers, "keeper"),
-                  keepers == LocalCluster::Keepers::kKeep
-                      ? "running jobs continue, and `orrery up` takes them over"
-                      : "jobs that have not ended restart with `orrery up`"),
-      {{"controllers", ended.controllers}, {"agents", ended.agents}, {"keepers", ended.keepers}}};
+  return {fmt::format("stopped {}, {} and {}; {}\n", counted(ended.controllers, "controller"),
+                      counted(ended.agents, "agent"), counted(ended.keepers, "keeper"),
+                      keepers == LocalCluster::Keepers::kKeep
+                          ? "running jobs continue, and `orrery up` takes them over"
+                          : "jobs that have not ended restart with `orrery up`"),
+          {{"controllers", ended.controllers},
+           {"agents", ended.agents},
+           {"keepers", ended.keepers},
+           {"stores", ended.stores}}};
 }
 
 Status check_ended(const LocalCluster::Ended& ended) {

@@ -17,6 +17,9 @@ struct RunningCluster {
   std::string asked;      ///< the directory as typed; empty: the default
   std::string address;    ///< host:port of the controller
   std::vector<LocalNode> nodes;
+  std::size_t controllers = 1;
+  std::size_t own_etcd = 0;          ///< members of etcd
+  std::size_t processes = 0;         ///< all of these together
   std::vector<std::string> unknown;  ///< nodes of fleet.yaml that it does not have
   std::vector<std::string> started;  ///< processes that were started just now
   bool jobs_run_as_root = false;

@@ -10,6 +10,7 @@ RunningCluster two_nodes() {
           .asked = {},
           .address = "127.0.0.1:7000",
           .nodes = {{"node-0", "h100", 4}, {"node-1", "h100", 4}},
+          .processes = 3,
           .unknown = {},
           .started = {},
           .jobs_run_as_root = false};
@@ -23,6 +24,20 @@ TEST(LocalAnswerTest, WhatWasStartedIsTold) {
   EXPECT_EQ(running_text(cluster).head, where + "started node-1; the rest was already running.\n");
   cluster.started = {"orreryd", "node-0", "node-1"};
   EXPECT_EQ(running_text(cluster).head, where + "started.\n");
+}
+
+TEST(LocalAnswerTest, SeveralControllersAndTheirStoreAreTold) {
+  RunningCluster cluster = two_nodes();
+  cluster.controllers = 3;
+  cluster.own_etcd = 3;
+  cluster.processes = 8;
+  EXPECT_EQ(
+      running_text(cluster).head,
+      "A local cluster of 2 nodes with 3 controllers at 127.0.0.1:7000 (/lab/.orrery): already "
+      "running.\n");
+  EXPECT_EQ(running_text(cluster).note,
+            "note: the log is in etcd, at ports of this machine that every user of it can open\n");
+  EXPECT_EQ(running_json(cluster)["controllers"], 3);
 }
 
 TEST(LocalAnswerTest, TheDirectoryThatWasTypedIsInEachExample) {
@@ -57,7 +72,8 @@ TEST(LocalAnswerTest, WhatWasEndedIsCounted) {
             "`orrery up`\n");
   const VerbAnswer kept = ended_answer(ended, LocalCluster::Keepers::kKeep);
   EXPECT_TRUE(kept.text.ends_with("; running jobs continue, and `orrery up` takes them over\n"));
-  EXPECT_EQ(kept.json, Json::parse(R"({"controllers": 1, "agents": 2, "keepers": 0})"));
+  EXPECT_EQ(kept.json,
+            Json::parse(R"({"controllers": 1, "agents": 2, "keepers": 0, "stores": 0})"));
   EXPECT_TRUE(check_ended(ended));
   EXPECT_EQ(check_ended({.other_controller = 42}).error().text(),
             "a controller that `orrery up` did not start is still running: process 42; `kill 42` "

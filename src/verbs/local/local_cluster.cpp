@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -15,68 +16,21 @@
 #include "api/agents/certificates.hpp"
 #include "api/cluster_directory.hpp"
 #include "base/format/document.hpp"
-#include "base/format/field_writer.hpp"
 #include "base/system/real_clock.hpp"
 #include "node/launch/run_directory.hpp"
 #include "orrery/v1/orrery.pb.h"
-#include "store/sqlite/disk_reserve.hpp"
+#include "verbs/local/program_log.hpp"
 
 namespace orrery {
 
-template <class Visitor, SameStruct<ProcessIdentity> Self>
-void describe(Visitor& visitor, Self& p) {
-  visitor.required("pid", p.pid);
-  visitor.required("started", p.started);
-}
-
-template <class Visitor, SameStruct<LocalProcess> Self>
-void describe(Visitor& visitor, Self& p) {
-  visitor.required("name", p.name);
-  visitor.required("process", p.process);
-  visitor.optional("controller", p.controller);
-}
-
-template <class Visitor, SameStruct<LocalRecord> Self>
-void describe(Visitor& visitor, Self& r) {
-  visitor.required("boot", r.boot);
-  visitor.required("machine_boot", r.machine_boot);
-  visitor.optional("processes", r.processes);
-}
-
 namespace {
 
-constexpr const char* kController = "orreryd";
 constexpr std::size_t kFileMax = 4 << 20;
 constexpr Duration kLook = Duration::milliseconds(20);
 constexpr Duration kStartPatience = Duration::seconds(60);
 constexpr Duration kEndPatience = Duration::seconds(10);
 /// Ranks have their grace before a keeper kills them; then it is killed, which ends them at once.
 constexpr Duration kKeeperPatience = Duration::seconds(40);
-
-/// Returns the log from byte `size` on, to show why a program ended: first its last message about
-/// itself ("orreryd: .."), then the lines before.
-std::string log_since(const std::string& path, std::uint64_t size) {
-  constexpr std::size_t kShown = 2'000;
-  const Result<std::string> text = read_file(path, 64 << 20);
-  if (!text || text->size() <= size) return " its log is empty";
-  std::string_view rest = std::string_view(*text).substr(static_cast<std::size_t>(size));
-  rest = rest.substr(0, rest.find_last_not_of('\n') + 1);
-  const std::size_t last = rest.rfind("\norrery");
-  const std::size_t why =
-      last == rest.npos ? (rest.starts_with("orrery") ? 0 : rest.npos) : last + 1;
-  if (why == rest.npos) {
-    return "\n" + std::string(rest.substr(rest.size() - std::min(rest.size(), kShown)));
-  }
-  const std::string_view before = rest.substr(0, why);
-  return " " + std::string(rest.substr(why)) + (before.empty() ? "" : "\nIts log before that:\n") +
-         std::string(before.substr(before.size() - std::min(before.size(), kShown)));
-}
-
-std::uint64_t size_of(const std::string& path) {
-  std::error_code failed;
-  const auto size = std::filesystem::file_size(path, failed);
-  return failed ? 0 : size;
-}
 
 /// Sends SIGTERM to all processes, then kills those that are left after `patience`.
 void end_all(const std::vector<ProcessIdentity>& processes, Duration patience) {
@@ -139,34 +93,16 @@ Status LocalCluster::read_nodes() {
 
 Status LocalCluster::load() {
   if (Status read = read_nodes(); !read) return read;
-  const std::string path = directory_ + "/local.json";
-  StorageResult<std::string> text = storage_.read_file(path, kFileMax);
-  if (!text && text.error().failure != StorageFailure::kNotFound) return forward_error(text);
-  if (text) {
-    const Result<Document> document = Document::parse(*text, path);
-    if (!document) return tl::unexpected(document.error());
-    if (Status read = read_struct(document->root(), record_, {}); !read) return read;
-  }
-  if (record_.machine_boot == machine_boot()) return {};
-  // All processes from before the machine's boot are gone.
-  if (!record_.machine_boot.empty()) ++record_.boot;
-  record_.machine_boot = machine_boot();
-  record_.processes.clear();
+  Result<LocalRecord> record = read_local_record(*storage_, directory_);
+  if (!record) return forward_error(record);
+  *record_ = *std::move(record);
   return {};
 }
 
-Status LocalCluster::save() {
-  StorageStatus put =
-      storage_.write_file(directory_ + "/local.json", to_json(record_).dump(1) + "\n");
-  if (!put) return forward_error(put);
-  return {};
-}
+Status LocalCluster::save() { return write_local_record(*storage_, directory_, *record_); }
 
-LocalProcess& LocalCluster::process(const std::string& name) {
-  for (LocalProcess& each : record_.processes) {
-    if (each.name == name) return each;
-  }
-  return record_.processes.emplace_back(LocalProcess{name, {}, ""});
+LocalServerProcesses LocalCluster::servers() {
+  return {*storage_, directory_, *record_, [this] { return save(); }};
 }
 
 std::set<std::string> LocalCluster::node_names() const {
@@ -177,8 +113,8 @@ std::set<std::string> LocalCluster::node_names() const {
 
 std::vector<std::string> LocalCluster::agents_beside(const std::set<std::string>& nodes) const {
   std::vector<std::string> beside;
-  for (const LocalProcess& each : record_.processes) {
-    if (each.name != kController && !nodes.contains(each.name)) beside.push_back(each.name);
+  for (const LocalProcess& each : record_->processes) {
+    if (each.role == LocalRole::kAgent && !nodes.contains(each.name)) beside.push_back(each.name);
   }
   return beside;
 }
@@ -197,9 +133,9 @@ void LocalCluster::let_users_through() const {
 }
 
 Result<bool> LocalCluster::runs_jobs_as_root() {
-  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  Result<ClusterAddress> cluster = read_cluster_address(*storage_, directory_);
   if (!cluster) return forward_error(cluster);
-  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  Client client(client_options(*cluster));
   constexpr std::uint32_t kPage = 1'000;
   v1::ListNodesRequest request;
   request.set_page_size(kPage);
@@ -209,12 +145,12 @@ Result<bool> LocalCluster::runs_jobs_as_root() {
                      [](const v1::Node& node) { return node.job_users() == "any"; });
 }
 
-Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& options) {
-  if (StorageStatus made = storage_.make_directories(directory_ + "/nodes"); !made) {
+Result<std::vector<std::string>> LocalCluster::start(const ServerStart& options) {
+  if (StorageStatus made = storage_->make_directories(directory_ + "/nodes"); !made) {
     return forward_error(made);
   }
   let_users_through();
-  if (Status started = start_controller(options); !started) return forward_error(started);
+  if (Status started = start_servers(options); !started) return forward_error(started);
   // After a kill while the fleet changed, the controller completes fleet.yaml as it starts.
   if (Status read = read_nodes(); !read) return forward_error(read);
   if (Status compared = compare_with_cluster(); !compared) return forward_error(compared);
@@ -225,101 +161,67 @@ Result<std::vector<std::string>> LocalCluster::start(const ControllerStart& opti
   return started_;
 }
 
-Status LocalCluster::start_controller(const ControllerStart& options) {
-  LocalProcess& controller = process(kController);
-  if (options.accept_lost_jobs && ProcessHandle(controller.process).alive()) {
-    return environment_error(
-        "--accept-lost-jobs applies only to the start of a controller, and the controller is "
-        "already running: stop it first with `orrery down --keep-jobs`");
-  }
-  if (!ProcessHandle(controller.process).alive()) {
-    // For what is written here before the controller makes room itself.
-    (void)DiskReserve::give_up_for_start(directory_ + "/store");
-    controller_log_from_ = size_of(directory_ + "/orreryd.log");
-    std::vector<std::string> arguments{"--dir", directory_};
-    if (!options.record.empty()) arguments.insert(arguments.end(), {"--record", options.record});
-    if (options.accept_lost_jobs) arguments.emplace_back("--accept-lost-jobs");
-    Result<ProcessIdentity> started = start_process({.program = program_directory() + "/orreryd",
-                                                     .arguments = std::move(arguments),
-                                                     .log = directory_ + "/orreryd.log"});
-    if (!started) return forward_error(started);
-    controller.process = *started;
-    started_.emplace_back(kController);
-    if (Status saved = save(); !saved) return saved;
-  }
-  return wait_for_controller();
+Status LocalCluster::start_servers(const ServerStart& options) {
+  Result<std::vector<std::string>> started = servers().start(options);
+  if (!started) return forward_error(started);
+  started_ = *std::move(started);
+  Result<ClusterAddress> cluster = read_cluster_address(*storage_, directory_);
+  if (!cluster) return forward_error(cluster);
+  note_addresses(*cluster);
+  return {};
 }
 
-/// Waits until the controller serves, which writes its number then.
-Status LocalCluster::wait_for_controller() {
-  const std::int64_t pid = process(kController).process.pid;
-  const ProcessHandle handle(process(kController).process);
-  const std::string serving = fmt::format("{}\n", pid);
-  const RealClock clock;
-  const Instant until = clock.now_monotonic() + kStartPatience;
-  while (true) {
-    const StorageResult<std::string> text =
-        storage_.read_file(directory_ + "/orreryd.pid", kFileMax);
-    if (text && *text == serving) break;
-    if (handle.ended_within(kLook)) {
-      return environment_error("orreryd exited during startup:" +
-                               log_since(directory_ + "/orreryd.log", controller_log_from_));
-    }
-    if (clock.now_monotonic() > until) {
-      return environment_error(fmt::format("orreryd does not respond after {}; see {}/orreryd.log",
-                                           kStartPatience.text(), directory_));
-    }
-  }
-  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
-  if (!cluster) return forward_error(cluster);
-  address_ = cluster->address;
-  return {};
+void LocalCluster::note_addresses(const ClusterAddress& cluster) {
+  address_ = cluster.address;
+  std::vector<std::string> all = cluster.controllers;
+  std::ranges::sort(all);  // the same for agents, whoever leads
+  controllers_ = fmt::format("{}", fmt::join(all, ","));
 }
 
 /// The directory holds the authority's key, so that a local cluster is certified by what starts it.
 /// An agent gets a new certificate each time it starts, and keeps its key.
 Status LocalCluster::certify_agent(const LocalNode& node) {
-  const auto authority_file = [this](const char* name) {
-    return storage_.read_file(directory_ + "/tls/" + name, kFileMax);
+  const auto authority_file = [this, tls = servers().tls_directory()](const char* name) {
+    return storage_->read_file(fmt::format("{}/{}", tls, name), kFileMax);
   };
   StorageResult<std::string> certificate = authority_file("ca.pem");
   if (!certificate) return forward_error(certificate);
   StorageResult<std::string> key = authority_file("ca.key");
   if (!key) return forward_error(key);
-  Result<CertificateRequest> request = request_of(storage_, node_directory(node.name));
+  Result<CertificateRequest> request = request_of(*storage_, node_directory(node.name));
   if (!request) return forward_error(request);
   const RealClock clock;
   Result<std::string> certified = certify_node(
       {*certificate, *key}, {.node = node.name, .request = request->request}, clock.now_wall());
   if (!certified) return forward_error(certified);
-  return write_agent_tls(storage_, node_directory(node.name),
+  return write_agent_tls(*storage_, node_directory(node.name),
                          {{*certified, request->key}, *certificate});
 }
 
 Status LocalCluster::start_agent(const LocalNode& node) {
   const std::string directory = node_directory(node.name);
-  LocalProcess& agent = process(node.name);
+  LocalProcess& agent = record_->process(LocalRole::kAgent, node.name);
   if (ProcessHandle(agent.process).alive()) {
-    if (agent.controller == address_) return {};
-    // It looks for the controller where that is no more; what it runs goes on without it.
+    if (agent.controller == controllers_) return {};
+    // It looks for controllers where they are no more; what it runs goes on without it.
     end_all({agent.process}, kEndPatience);
   }
-  StorageStatus made = storage_.make_directories(directory);
+  StorageStatus made = storage_->make_directories(directory);
   if (!made) return forward_error(made);
   if (Status certified = certify_agent(node); !certified) return certified;
-  agent_logs_from_[node.name] = size_of(directory + "/agent.log");
+  agent_logs_from_[node.name] = file_size(directory + "/agent.log");
   Result<ProcessIdentity> started = start_process(
       {.program = program_directory() + "/orrery-agent",
-       .arguments = {"--controller", address_, "--node", node.name, "--dir", directory, "--emulate",
-                     fmt::format("{}:{}", node.type, node.accelerators), "--boot",
-                     fmt::format("{}", record_.boot), "--allow-agent-user"},
+       .arguments = {"--controller", controllers_, "--node", node.name, "--dir", directory,
+                     "--emulate", fmt::format("{}:{}", node.type, node.accelerators), "--boot",
+                     fmt::format("{}", record_->boot), "--allow-agent-user"},
        .log = directory + "/agent.log"});
   if (!started) return forward_error(started);
   agent.process = *started;
-  agent.controller = address_;
+  agent.controller = controllers_;
   started_.push_back(node.name);
   StorageStatus put =
-      storage_.write_file(directory + "/agent.pid", fmt::format("{}\n", started->pid));
+      storage_->write_file(directory + "/agent.pid", fmt::format("{}\n", started->pid));
   if (!put) return forward_error(put);
   return save();
 }
@@ -327,9 +229,9 @@ Status LocalCluster::start_agent(const LocalNode& node) {
 /// Drops the nodes that fleet.yaml has and the cluster has not, because the file was not applied.
 /// Ends the agents of nodes that neither of them has.
 Status LocalCluster::compare_with_cluster() {
-  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  Result<ClusterAddress> cluster = read_cluster_address(*storage_, directory_);
   if (!cluster) return forward_error(cluster);
-  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  Client client(client_options(*cluster));
   const auto state = client.call<v1::Cluster>("GetCluster", v1::GetClusterRequest());
   if (!state) return tl::unexpected(state.error());
   for (const std::string& name : state->unknown_nodes()) {
@@ -363,12 +265,13 @@ Result<bool> LocalCluster::nodes_settled(Client& client) const {
 }
 
 Status LocalCluster::wait_for_nodes() {
-  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  Result<ClusterAddress> cluster = read_cluster_address(*storage_, directory_);
   if (!cluster) return forward_error(cluster);
-  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
+  Client client(client_options(*cluster));
   std::vector<ProcessHandle> agents;
   agents.reserve(nodes_.size());
-  for (const LocalNode& node : nodes_) agents.emplace_back(process(node.name).process);
+  for (const LocalNode& node : nodes_)
+    agents.emplace_back(record_->process(LocalRole::kAgent, node.name).process);
   const RealClock clock;
   const Instant until = clock.now_monotonic() + kStartPatience;
   while (true) {
@@ -405,26 +308,29 @@ std::size_t LocalCluster::end_keepers(const std::vector<std::string>& nodes) {
 }
 
 bool LocalCluster::runs() const {
-  return std::any_of(record_.processes.begin(), record_.processes.end(),
+  return std::any_of(record_->processes.begin(), record_->processes.end(),
                      [](const LocalProcess& each) { return ProcessHandle(each.process).alive(); });
 }
 
 void LocalCluster::end_nodes(const std::vector<std::string>& nodes) {
   std::vector<ProcessIdentity> agents;
   agents.reserve(nodes.size());
-  for (const std::string& node : nodes) agents.push_back(process(node).process);
+  for (const std::string& node : nodes)
+    agents.push_back(record_->process(LocalRole::kAgent, node).process);
   end_all(agents, kEndPatience);
   (void)end_keepers(nodes);
   for (const std::string& node : nodes) {
-    std::erase_if(record_.processes, [&](const LocalProcess& each) { return each.name == node; });
+    std::erase_if(record_->processes, [&](const LocalProcess& each) {
+      return each.role == LocalRole::kAgent && each.name == node;
+    });
   }
 }
 
 Status LocalCluster::wait_until_ready(const std::string& node) {
-  Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  Result<ClusterAddress> cluster = read_cluster_address(*storage_, directory_);
   if (!cluster) return forward_error(cluster);
-  Client client({.address = address_, .authority = cluster->authority, .token = cluster->token});
-  const ProcessHandle agent(process(node).process);
+  Client client(client_options(*cluster));
+  const ProcessHandle agent(record_->process(LocalRole::kAgent, node).process);
   const std::string log = node_directory(node) + "/agent.log";
   const RealClock clock;
   const Instant until = clock.now_monotonic() + kStartPatience;
@@ -453,15 +359,17 @@ bool LocalCluster::is_retired(const std::string& node) const {
 }
 
 Result<LocalCluster::Followed> LocalCluster::follow_fleet(const std::set<std::string>& replaced) {
-  const Result<ClusterAddress> cluster = read_cluster_address(storage_, directory_);
+  const Result<ClusterAddress> cluster = read_cluster_address(*storage_, directory_);
   if (!cluster) return tl::unexpected(cluster.error());
-  address_ = cluster->address;
+  note_addresses(*cluster);
   std::set<std::string> kept = node_names();
   for (const std::string& node : replaced) kept.erase(node);
   Followed done{.started = {}, .ended = agents_beside(kept)};
   const auto known = [&](const std::string& name) {
-    return std::any_of(record_.processes.begin(), record_.processes.end(),
-                       [&](const LocalProcess& each) { return each.name == name; });
+    return std::any_of(record_->processes.begin(), record_->processes.end(),
+                       [&](const LocalProcess& each) {
+                         return each.role == LocalRole::kAgent && each.name == name;
+                       });
   };
   end_nodes(done.ended);
   if (Status saved = save(); !saved) return forward_error(saved);
@@ -485,24 +393,24 @@ Result<LocalCluster::Followed> LocalCluster::follow_fleet(const std::set<std::st
 
 Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
   Ended ended;
-  std::vector<ProcessIdentity> agents;
-  std::vector<ProcessIdentity> controllers;
-  for (const LocalProcess& each : record_.processes) {
-    if (!ProcessHandle(each.process).alive()) continue;
-    (each.name == kController ? controllers : agents).push_back(each.process);
+  std::map<LocalRole, std::vector<ProcessIdentity>> living;
+  for (const LocalProcess& each : record_->processes) {
+    if (ProcessHandle(each.process).alive()) living[each.role].push_back(each.process);
   }
-  // The controller ends first: it must not take what ends after it for the end of a job.
-  end_all(controllers, kEndPatience);
-  end_all(agents, kEndPatience);
-  ended.controllers = controllers.size();
-  ended.agents = agents.size();
-  record_.processes.clear();
+  // Controllers end first: they must not take what ends after them for the end of a job.
+  for (const LocalRole role : {LocalRole::kController, LocalRole::kAgent, LocalRole::kStore}) {
+    end_all(living[role], kEndPatience);
+  }
+  ended.controllers = living[LocalRole::kController].size();
+  ended.agents = living[LocalRole::kAgent].size();
+  ended.stores = living[LocalRole::kStore].size();
+  record_->processes.clear();
   if (keepers == Keepers::kEnd) {
     std::vector<std::string> nodes;
     nodes.reserve(nodes_.size());
     for (const LocalNode& node : nodes_) nodes.push_back(node.name);
     ended.keepers = end_keepers(nodes);
-    ++record_.boot;
+    ++record_->boot;
   }
   ended.other_controller = lock_holder(directory_ + "/store/lock").pid;
   if (Status saved = save(); !saved) return forward_error(saved);

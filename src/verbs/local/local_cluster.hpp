@@ -1,4 +1,4 @@
-// verbs/local/local_cluster.hpp - a cluster on this machine alone: one controller and an agent for
+// verbs/local/local_cluster.hpp - a cluster on this machine alone: its controllers and an agent for
 // each node of its fleet, all on loopback.
 //
 // Opened by a verb on the cluster's directory, which it locks against other verbs. Running
@@ -6,35 +6,26 @@
 // ended by its name. One thread.
 //
 //   DIR/fleet.yaml, DIR/catalog  verbs/local/local_fleet.hpp
-//   DIR/orreryd.log              what the controller says
+//   DIR/orreryd.log, DIR/controllers, DIR/etcd  verbs/local/local_servers.hpp
 //   DIR/nodes/NAME               of an agent, with agent.pid, agent.log and tls
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "api/cluster_directory.hpp"
 #include "api/grpc/client.hpp"
 #include "base/system/real_storage.hpp"
 #include "verbs/local/local_fleet.hpp"
 #include "verbs/local/local_process.hpp"
+#include "verbs/local/local_record.hpp"
+#include "verbs/local/local_servers.hpp"
 
 namespace orrery {
-
-struct LocalProcess {
-  std::string name;  ///< name of the node; "orreryd": the controller
-  ProcessIdentity process;
-  std::string controller;  ///< the controller's address that an agent was given
-};
-
-/// DIR/local.json. A boot of the cluster lasts until all its processes are known to be gone.
-struct LocalRecord {
-  std::uint64_t boot = 1;
-  std::string machine_boot;
-  std::vector<LocalProcess> processes;
-};
 
 class LocalCluster {
  public:
@@ -42,14 +33,10 @@ class LocalCluster {
   [[nodiscard]] static Result<LocalCluster> open(const std::string& directory,
                                                  Duration patience = {});
 
-  struct ControllerStart {
-    std::string record;             ///< a directory for a record of it; empty: none is made
-    bool accept_lost_jobs = false;  ///< it ends ranks of jobs that its log never had
-  };
   /// Starts processes that do not run and waits until the controller serves and every node is
   /// ready. Returns their names. Errors: the program that ended, with its last output; lost jobs
   /// are to be accepted and the controller runs; it is halted.
-  [[nodiscard]] Result<std::vector<std::string>> start(const ControllerStart& options);
+  [[nodiscard]] Result<std::vector<std::string>> start(const ServerStart& options);
 
   /// Whether one of its processes runs.
   [[nodiscard]] bool runs() const;
@@ -72,6 +59,7 @@ class LocalCluster {
     std::size_t controllers = 0;
     std::size_t agents = 0;
     std::size_t keepers = 0;
+    std::size_t stores = 0;             ///< members of etcd
     std::int64_t other_controller = 0;  ///< process of a controller that start() did not start; 0:
                                         ///< none
   };
@@ -79,6 +67,8 @@ class LocalCluster {
   [[nodiscard]] Result<Ended> stop(Keepers keepers);
 
   [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
+  /// The processes that belong to it: controllers, agents and members of etcd.
+  [[nodiscard]] const LocalRecord& record() const { return *record_; }
   /// Nodes that fleet.yaml names and the cluster does not have, as start() found.
   [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
   [[nodiscard]] const std::string& address() const { return address_; }
@@ -91,14 +81,14 @@ class LocalCluster {
   [[nodiscard]] Status load();
   [[nodiscard]] Status read_nodes();
   [[nodiscard]] Status save();
-  [[nodiscard]] LocalProcess& process(const std::string& name);
+  [[nodiscard]] LocalServerProcesses servers();
   /// The names of nodes().
   [[nodiscard]] std::set<std::string> node_names() const;
   /// Returns the nodes that have an agent and are not among `nodes`.
   [[nodiscard]] std::vector<std::string> agents_beside(const std::set<std::string>& nodes) const;
   [[nodiscard]] std::string node_directory(const std::string& name) const;
-  [[nodiscard]] Status start_controller(const ControllerStart& options);
-  [[nodiscard]] Status wait_for_controller();
+  [[nodiscard]] Status start_servers(const ServerStart& options);
+  void note_addresses(const ClusterAddress& cluster);
   [[nodiscard]] Status start_agent(const LocalNode& node);
   [[nodiscard]] Status certify_agent(const LocalNode& node);
   [[nodiscard]] Status compare_with_cluster();
@@ -111,16 +101,17 @@ class LocalCluster {
   [[nodiscard]] Status wait_until_ready(const std::string& node);
   [[nodiscard]] bool is_retired(const std::string& node) const;
 
-  RealStorage storage_;
+  // At addresses that stay when the cluster moves.
+  std::unique_ptr<RealStorage> storage_ = std::make_unique<RealStorage>();
+  std::unique_ptr<LocalRecord> record_ = std::make_unique<LocalRecord>();
   FileDescriptor lock_;
-  std::string directory_;  ///< absolute
-  LocalRecord record_;
+  std::string directory_;   ///< absolute
   std::string fleet_text_;  ///< fleet.yaml as nodes_ were read from it
   std::vector<LocalNode> nodes_;
   std::vector<std::string> unknown_;
   std::string address_;
+  std::string controllers_;  ///< of all controllers, for agents: the addresses with commas between
   std::vector<std::string> started_;
-  std::uint64_t controller_log_from_ = 0;                 ///< size of orreryd.log before the start
   std::map<std::string, std::uint64_t> agent_logs_from_;  ///< size of agents' logs before the
                                                           ///< start, by node
 };

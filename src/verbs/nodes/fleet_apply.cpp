@@ -1,6 +1,7 @@
 #include "verbs/nodes/fleet_apply.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -190,7 +191,8 @@ Result<AppliedFleet> apply_fleet(LiveSession& session, const FleetApplication& a
 
 Result<std::string> follow_fleet(const LiveCall& call, const v1::FleetChange& change) {
   const std::string directory = cluster_directory(call.options);
-  const FleetPlace place{call.session.client().address(), directory};
+  const FleetPlace place{fmt::format("{}", fmt::join(call.session.client().addresses(), ",")),
+                         directory};
   std::error_code failed;
   if (!std::filesystem::exists(directory + "/local.json", failed)) {
     return join_text(change.added(), place);

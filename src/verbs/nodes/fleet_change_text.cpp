@@ -99,7 +99,7 @@ std::string join_text(const NodeNames& added, const FleetPlace& place) {
         "  orrery node token {0} > {0}.token\n"
         "  orrery-agent --node {0} --controller {1} --ca ca.pem --dir /var/lib/orrery/agent --join "
         "@{0}.token\n",
-        node, place.controller);
+        node, place.controllers);
   }
   if (added.size() > kNamesShown) {
     text += fmt::format("  and so on for {}\n", counted_nodes(added.size() - kNamesShown));

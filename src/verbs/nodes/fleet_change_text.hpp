@@ -32,8 +32,8 @@ using NodeNames = google::protobuf::RepeatedPtrField<std::string>;
 
 /// Where agents of added nodes find their cluster.
 struct FleetPlace {
-  std::string controller;  ///< host:port
-  std::string directory;   ///< of the cluster
+  std::string controllers;  ///< host:port of each, with commas between
+  std::string directory;    ///< of the cluster
 };
 /// Returns the commands by which the agents of added nodes join; "": none was added.
 [[nodiscard]] std::string join_text(const NodeNames& added, const FleetPlace& place);

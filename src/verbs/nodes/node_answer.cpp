@@ -121,7 +121,8 @@ Result<LiveAnswer> make_join_token(const LiveCall& call, const std::string& name
   auto made = call.session.client().call<v1::MakeJoinTokenResponse>("MakeJoinToken", request);
   if (!made) return forward_error(made);
   return join_answer(*std::move(made),
-                     {name, call.session.client().address(), cluster_directory(call.options)});
+                     {name, fmt::format("{}", fmt::join(call.session.client().addresses(), ",")),
+                      cluster_directory(call.options)});
 }
 
 LiveAnswer join_answer(v1::MakeJoinTokenResponse made, const JoinPlace& place) {
@@ -136,7 +137,7 @@ LiveAnswer join_answer(v1::MakeJoinTokenResponse made, const JoinPlace& place) {
       "Within one hour, run on {0}, with a copy of {2}/tls/ca.pem and this token in FILE:\n"
       "  orrery-agent --node {0} --controller {1} --ca ca.pem --dir /var/lib/orrery/agent --join "
       "@FILE\n",
-      place.node, place.controller, place.directory);
+      place.node, place.controllers, place.directory);
   std::string token = shown(made.token() + "\n");
   LiveAnswer answer = live_answer(std::move(made), std::move(token));
   answer.before = shown(note);

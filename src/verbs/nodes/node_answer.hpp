@@ -48,8 +48,8 @@ struct FenceWarning {
 /// Who joins where: the parts of the command line of an agent.
 struct JoinPlace {
   std::string node;
-  std::string controller;  ///< host:port
-  std::string directory;   ///< of the cluster
+  std::string controllers;  ///< host:port of each, with commas between
+  std::string directory;    ///< of the cluster
 };
 /// Returns the answer of make_join_token(); notes an agent that the new one would replace.
 [[nodiscard]] LiveAnswer join_answer(v1::MakeJoinTokenResponse made, const JoinPlace& place);

@@ -105,5 +105,19 @@ TEST(JoinAnswerTest, TheTokenStandsAloneAndWhatToDoIsSaidBeside) {
   EXPECT_TRUE(second.before.ends_with(first.before));
 }
 
+TEST_F(NodeAnswerTest, AnAgentIsTaughtEachControllerThatTheClientKnows) {
+  v1::MakeJoinTokenResponse made;
+  made.set_token("abc");
+  answers<v1::MakeJoinTokenRequest>("MakeJoinToken", made);
+  LiveSession session(ClientOptions{.addresses = {controller_.address(), "10.0.0.2:7000"},
+                                    .authority = controller_.authority()});
+  const Result<LiveAnswer> answer =
+      make_join_token({session, {.colour = Colour::kOff, .now = now_}, options_}, "n1");
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_NE(answer->before.find("--controller " + controller_.address() + ",10.0.0.2:7000 "),
+            std::string::npos)
+      << answer->before;
+}
+
 }  // namespace
 }  // namespace orrery

@@ -9,6 +9,8 @@
 #include "base/text/count_text.hpp"
 #include "control/state/snapshot.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "store/etcd/store_url.hpp"
+#include "store/etcd_api/etcd_location.hpp"
 #include "store/event_json.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 #include "verbs/cluster/live_session.hpp"
@@ -17,12 +19,22 @@
 namespace orrery {
 namespace {
 
-/// That there is no store, or that a file is there already, is for the user to mend.
+/// That there is no store, or that its URL is not well formed, is for the user to mend.
 tl::unexpected<Error> store_failed(const StorageError& error) {
   Error out = error;
-  const bool input = error.failure == StorageFailure::kNotFound;
+  const bool input = error.failure == StorageFailure::kNotFound || error.kind == ErrorKind::kInput;
   out.kind = input ? ErrorKind::kInput : ErrorKind::kEnvironment;
   return tl::unexpected(std::move(out));
+}
+
+/// What an operator does about damage, as the end of a message.
+std::string after_damage(const std::string& path) {
+  if (!is_etcd_url(path)) return repair_commands(path);
+  return fmt::format(
+      "\nnothing was changed. To go on with a backup: restore etcd with `etcdctl snapshot "
+      "restore`, "
+      "then orrery store adopt '{}' --state STATE",
+      path);
 }
 
 /// The bytes of a snapshot of all there is, after it was restored and found to be the same state.
@@ -85,9 +97,11 @@ VerbAnswer compacted_answer(const std::string& name, const CompactedLog& log) {
 }
 
 Result<JudgedAnswer> verify_store(const std::string& path) {
-  auto store = SqliteStore::open_to_read(path);
+  auto store = open_store_to_read(path);
   if (!store) {
-    if (store.error().failure != StorageFailure::kOther) return store_failed(store.error());
+    const bool damage = store.error().failure == StorageFailure::kOther &&
+                        store.error().kind == ErrorKind::kEnvironment;
+    if (!damage) return store_failed(store.error());
     return JudgedAnswer{{"", {{"good", false}, {"why", store.error().message}}},
                         store_failed(store.error())};
   }
@@ -99,7 +113,7 @@ Result<JudgedAnswer> verify_store(const std::string& path) {
               {"batch", place.batch},
               {"offset", place.offset},
               {"why", verified.error().message}};
-    verified.error().message += repair_commands(path);
+    verified.error().message += after_damage(path);
     return JudgedAnswer{{"", std::move(json)}, forward_error(verified)};
   }
   const HistoryReader::Counts& read = verified->read;
@@ -123,7 +137,7 @@ Result<JudgedAnswer> verify_store(const std::string& path) {
 }
 
 Status export_store(const std::string& path, const std::function<void(const Json&)>& show) {
-  auto store = SqliteStore::open_to_read(path);
+  auto store = open_store_to_read(path);
   if (!store) return store_failed(store.error());
   HistoryResult<HistoryStart> start = oldest_start(**store);
   if (!start) return forward_error(start);
@@ -138,6 +152,12 @@ Status export_store(const std::string& path, const std::function<void(const Json
 }
 
 Result<VerbAnswer> back_up_store(const std::string& path, const std::string& to) {
+  if (is_etcd_url(path)) {
+    return input_error(
+        {}, fmt::format("\"{}\": expected a directory or a file; a log in etcd is backed up with "
+                        "etcd, also while controllers run: etcdctl snapshot save {}",
+                        path, to));
+  }
   if (StorageStatus copied = SqliteStore::backup(path, to); !copied) {
     return store_failed(copied.error());
   }
@@ -151,6 +171,12 @@ Result<VerbAnswer> back_up_store(const std::string& path, const std::string& to)
 }
 
 Result<VerbAnswer> compact_store(const CommandOptions& options, const std::string& path) {
+  if (is_etcd_url(path)) {
+    return input_error(
+        {}, fmt::format("\"{}\": expected a directory; the leading controller compacts a log in "
+                        "etcd by itself, and `etcdctl defrag` makes etcd's file smaller",
+                        path));
+  }
   // To read first: opening to write would make a store where there is none.
   auto there = SqliteStore::open_to_read(path);
   if (!there) return store_failed(there.error());

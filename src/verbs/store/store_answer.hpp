@@ -16,8 +16,9 @@ namespace orrery {
 /// Returns what compacting did to the store with this name.
 [[nodiscard]] VerbAnswer compacted_answer(const std::string& name, const CompactedLog& log);
 
-// `path`: the directory of a store, or a backup file. Errors of each: no store there (kInput);
-// damage, with its place, and those of the files (kEnvironment).
+// `path`: the directory of a store, or a backup file; to verify and export also the URL of a log
+// in etcd. Errors of each: no store there, or another kind of place than expected (kInput);
+// damage, with its place, and those of the files or etcd (kEnvironment).
 
 /// Reads every record and snapshot. The verdict is an error where there is damage; then the text is
 /// empty, and the JSON names the place.

@@ -19,10 +19,7 @@ Result<std::uint64_t> next_job_of(const CommandOptions& options, const std::stri
   Result<std::unique_ptr<StoredSetup>> setup =
       StoredSetup::load(with_catalog_of(options, from), **store);
   if (!setup) return forward_error(setup);
-  StateTarget target((*setup)->control());
-  HistoryResult<RecoveredHistory> history = recover_history(**store, nullptr, target);
-  if (!history) return forward_error(history);
-  return (*setup)->control().next_job(target.state().jobs());
+  return (*setup)->next_job(**store);
 }
 
 std::string lost_text(const SalvagedStore& salvaged, std::uint64_t next_job) {

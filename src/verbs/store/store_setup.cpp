@@ -31,6 +31,13 @@ Result<std::unique_ptr<StoredSetup>> StoredSetup::load(const CommandOptions& opt
   return setup;
 }
 
+Result<std::uint64_t> StoredSetup::next_job(StoreReader& store) const {
+  StateTarget target(control_);
+  HistoryResult<RecoveredHistory> history = recover_history(store, nullptr, target);
+  if (!history) return forward_error(history);
+  return control_.next_job(target.state().jobs());
+}
+
 Status StoredSetup::make(const StoreTexts& texts) {
   Result<std::unique_ptr<LiveSetup>> live = LiveSetup::make(facts_, texts, {});
   if (!live) return forward_error(live);

@@ -31,6 +31,9 @@ class StoredSetup {
   [[nodiscard]] const ControlSetup& control() const { return control_; }
   /// The setup to go on with: that of the controller, but for the settings of controller.yaml.
   [[nodiscard]] LiveSetup& live() { return *live_; }
+  /// Returns the first job number that the log of `store` has not given out; reads it as a
+  /// controller does. Errors: of the store; damage.
+  [[nodiscard]] Result<std::uint64_t> next_job(StoreReader& store) const;
 
  private:
   [[nodiscard]] Status make(const StoreTexts& texts);

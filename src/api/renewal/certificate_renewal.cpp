@@ -1,4 +1,4 @@
-#include "api/agents/certificate_renewal.hpp"
+#include "api/renewal/certificate_renewal.hpp"
 
 #include <fmt/format.h>
 

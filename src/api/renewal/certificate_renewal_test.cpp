@@ -1,5 +1,5 @@
 // When an agent asks for its next certificate, and what comes of each answer, in virtual time.
-#include "api/agents/certificate_renewal.hpp"
+#include "api/renewal/certificate_renewal.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// api/agents/certificate_renewal.hpp - replaces an agent's certificate before it expires.
+// api/renewal/certificate_renewal.hpp - replaces an agent's certificate before it expires.
 //
 // Built by main() of orrery-agent; the objects it works on outlive it; on the loop. It asks at two
 // thirds of the certificate's life and by chance up to a thirtieth later, so that nodes that joined

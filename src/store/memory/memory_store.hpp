@@ -1,4 +1,4 @@
-// store/memory_store.hpp - a store in memory, for tests and rehearsals: nothing survives the
+// store/memory/memory_store.hpp - a store in memory, for tests and rehearsals: nothing survives the
 // process.
 //
 // The disk is separate from the store, so that a test can open it again. The disk must outlive the

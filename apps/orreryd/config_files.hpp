@@ -1,0 +1,77 @@
+// apps/orreryd/config_files.hpp - the files that an operator edits in a controller's directory, and
+// what of them is in effect.
+//
+//   DIR/fleet.yaml   what a log is begun with; written anew when the fleet is changed by a call
+//   DIR/tenants.yaml, DIR/policy.yaml   where they are there: what holds since the newest start or
+//                    SIGHUP; the log keeps it
+//   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
+//   DIR/catalog      facts laid over those compiled in, where it is there
+// Owned by the daemon, on its loop; the controller outlives every call that is given it.
+// Controllers that share a log have a directory each, so a start applies none of their files there:
+// what differs from the log is reported, and SIGHUP applies it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/env.hpp"
+#include "base/log.hpp"
+#include "base/text/line_changes.hpp"
+#include "executor/controller.hpp"
+#include "perf/facts.hpp"
+
+namespace orrery {
+
+enum class LogOwner : std::uint8_t { kThisController, kShared };
+
+class ConfigFiles {
+ public:
+  ConfigFiles(const Env& env, const Log& log, std::string directory)
+      : env_(env), log_(log), directory_(std::move(directory)) {}
+
+  /// Returns the facts: those compiled in, under those of DIR/catalog.
+  [[nodiscard]] Result<Facts> load_facts();
+  /// Returns DIR/catalog; empty: there is none.
+  [[nodiscard]] const std::string& overlay() const { return overlay_; }
+  [[nodiscard]] Result<SetupTexts> setup_texts();
+  [[nodiscard]] Result<ControllerSettings> settings();
+
+  /// The controller leads: applies the files, or reports what differs. `facts` outlives this
+  /// object.
+  void begin(Controller& controller, const Facts& facts, LogOwner owner);
+  /// Reads the files again and applies them; one that is wrong is named in the log and changes
+  /// nothing.
+  void reload(Controller& controller);
+  /// Writes the fleet that holds from now on. A process that ends before the file is written
+  /// completes this at its next start.
+  void keep_fleet(Controller& controller, const std::string& fleet);
+
+  /// Returns an empty text where there is no such file.
+  [[nodiscard]] Result<std::string> text(const std::string& name);
+  /// Writes a file unless it has that content already: a controller thus starts on a full disk,
+  /// too.
+  [[nodiscard]] Status keep(const std::string& name, const std::string& bytes);
+
+ private:
+  /// Applies one of the files that the log keeps: `now` is its applied text, `command` changes it.
+  template <class Command>
+  void take_over(Controller& controller, const std::string& file, const std::string& now);
+  void take_over_files(Controller& controller);
+  void report_files(Controller& controller);
+  void complete_fleet(Controller& controller);
+  void compare_fleet(Controller& controller);
+  void note_missing(Controller& controller, const std::string& file, const std::string& applied);
+  /// Reports the lines of a file that differ from its last applied text.
+  void report_changes(Controller& controller, const std::string& file,
+                      const std::vector<LineChange>& changes);
+  void report_settings(Controller& controller);
+  [[nodiscard]] bool is_there(const std::string& name) const;
+
+  Env env_;
+  Log log_;
+  std::string directory_;
+  std::string overlay_;
+  const Facts* facts_ = nullptr;  ///< once begun
+};
+
+}  // namespace orrery

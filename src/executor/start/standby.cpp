@@ -1,0 +1,234 @@
+#include "executor/start/standby.hpp"
+
+#include <utility>
+
+namespace orrery {
+namespace {
+
+/// The pause before a claim that got no answer is repeated.
+constexpr Duration kClaimAgain = Duration::milliseconds(100);
+/// How often texts are asked for; each try waits for every member of the store.
+constexpr int kTextTries = 10;
+/// The pause before a store that gave no answer is opened again.
+constexpr Duration kOpenAgain = Duration::milliseconds(500);
+
+/// The next batch may need the texts, so this waits for a store that gives no answer.
+StorageResult<StoreTexts> texts_of(SharedStore& store) {
+  StorageResult<StoreTexts> texts = store.texts();
+  for (int i = 0; i < kTextTries && !texts; ++i) {
+    if (texts.error().failure != StorageFailure::kUnavailable) break;
+    texts = store.texts();
+  }
+  return texts;
+}
+
+}  // namespace
+
+Standby::Standby(const Env& env, const Log& log, const ControllerOptions& options, Events events)
+    : env_(env), log_(log), options_(options), events_(std::move(events)) {}
+
+Standby::~Standby() {
+  if (timer_) env_.timers.cancel(*timer_);
+}
+
+Result<std::unique_ptr<Standby>> Standby::begin(const Env& env, const Log& log,
+                                                const ControllerOptions& options, Events events) {
+  auto standby = std::make_unique<Standby>(env, log, options, std::move(events));
+  if (Status opened = standby->open(); !opened) return forward_error(opened);
+  return standby;
+}
+
+Status Standby::open() {
+  StorageResult<std::unique_ptr<SharedStore>> store = options_.shared->open();
+  if (!store && store.error().failure == StorageFailure::kUnavailable) {
+    if (std::exchange(phase_, Phase::kWaits) != Phase::kWaits) {
+      log_.warning(env_.clock.now_wall(), "waits for the store", {{"why", store.error().message}});
+    }
+    call_at(env_.clock.now_monotonic() + kOpenAgain, &Standby::open_again);
+    return {};
+  }
+  if (!store) return forward_error(store);
+  store_ = *std::move(store);
+  phase_ = Phase::kFollows;
+  Status recovered = recover();
+  if (!recovered && is_away()) {
+    store_.reset();
+    call_at(env_.clock.now_monotonic() + kOpenAgain, &Standby::open_again);
+    return {};
+  }
+  if (recovered) follow();
+  return recovered;
+}
+
+bool Standby::is_away() const {
+  const StorageResult<WriterSeen> seen = store_->look();
+  return !seen && seen.error().failure == StorageFailure::kUnavailable;
+}
+
+void Standby::open_again() {
+  if (Status opened = open(); !opened) give_up(opened.error());
+}
+
+/// Reads what the store has; nothing, where the log has not begun.
+Status Standby::recover() {
+  StorageResult<StoreTexts> texts = store_->texts();
+  if (!texts) return forward_error(texts);
+  if (texts->empty()) return {};
+  Result<std::unique_ptr<LiveSetup>> setup =
+      LiveSetup::make(options_.facts, *texts, options_.settings);
+  if (!setup) return forward_error(setup);
+  auto core = FollowedCore::recover(
+      *store_, (*setup)->control(),
+      [this](const State& state, const TimedEvent& event) { note_archived(state, event); });
+  if (!core) return forward_error(core);
+  keep_archived();
+  texts_ = {*std::move(texts), *std::move(setup)};
+  core_ = *std::move(core);
+  events_.texts(texts_.texts);
+  log_.info(env_.clock.now_wall(), "follows the log",
+            {{"store", store_->name()}, {"batches", core_->newest()}});
+  return {};
+}
+
+void Standby::follow() {
+  follower_ = store_->follow({.after = newest(),
+                              .inbox = env_.inbox,
+                              .seen = [this](const WriterSeen& seen) { see(seen); },
+                              .batch = [this](const Batch& batch) { take(batch); },
+                              .texts_put = [this] { take_texts(); },
+                              .failed = [this](const StorageError& why) { note_store(why); }});
+}
+
+void Standby::take_texts() {
+  if (phase_ != Phase::kFollows) return;
+  texts_due_ = false;
+  if (core_ == nullptr) {
+    if (Status recovered = recover(); !recovered) give_up(recovered.error());
+    return;
+  }
+  StorageResult<StoreTexts> texts = texts_of(*store_);
+  if (!texts) return give_up(texts.error());
+  if (*texts == texts_.texts) return;
+  if (Status taken = texts_.setup->take_up(*texts); !taken) return give_up(taken.error());
+  texts_.texts = *std::move(texts);
+  events_.texts(texts_.texts);
+}
+
+void Standby::take(const Batch& batch) {
+  if (texts_due_ || core_ == nullptr) take_texts();
+  if (phase_ != Phase::kFollows || batch.number <= newest()) return;
+  if (core_ == nullptr) {
+    return give_up({ErrorKind::kEnvironment,
+                    fmt::format("{}: batch {} is there without the texts of the log",
+                                store_->name(), batch.number),
+                    {}});
+  }
+  if (HistoryResult<void> taken = core_->take(batch); !taken) return give_up(taken.error());
+  keep_archived();
+}
+
+void Standby::note_archived(const State& state, const TimedEvent& event) {
+  const auto* archived = std::get_if<JobsArchived>(&event.what);
+  if (archived == nullptr || !options_.archived_form) return;
+  archived_.reserve(archived_.size() + archived->jobs.size());
+  for (const JobId job : archived->jobs) {
+    archived_.push_back({job.value(), options_.archived_form({state, job, event.at, nullptr})});
+  }
+}
+
+/// Jobs that cannot be kept here are in the archives of the other controllers.
+void Standby::keep_archived() {
+  if (archived_.empty()) return;
+  const StorageStatus kept = store_->keep_archived(std::exchange(archived_, {}));
+  if (!kept) {
+    log_.warning(env_.clock.now_wall(), "jobs not archived", {{"why", kept.error().message}});
+  }
+}
+
+void Standby::see(const WriterSeen& seen) {
+  if (texts_due_) take_texts();
+  if (phase_ != Phase::kFollows) return;
+  if (seen.writer != seen_.writer || seen.term != seen_.term) {
+    log_.info(env_.clock.now_wall(), "another controller leads",
+              {{"leader", seen.writer}, {"term", seen.term}});
+    events_.leader(seen.writer);
+  }
+  seen_ = seen;
+  const Instant now = env_.clock.now_monotonic();
+  claim_at(seen.term == 0 ? now : now + options_.shared->claims_after);
+}
+
+void Standby::note_store(const StorageError& why) {
+  if (phase_ != Phase::kFollows) return;
+  if (why.failure == StorageFailure::kUnavailable) {
+    return log_.warning(env_.clock.now_wall(), "the store gives no answer", {{"why", why.message}});
+  }
+  give_up(why);
+}
+
+void Standby::call_at(Instant at, void (Standby::*then)()) {
+  if (timer_) env_.timers.cancel(*timer_);
+  timer_ = env_.timers.call_at(at, [this, then] {
+    timer_.reset();
+    (this->*then)();
+  });
+}
+
+void Standby::claim() {
+  if (phase_ != Phase::kFollows) return;
+  const Instant began = env_.clock.now_monotonic();
+  if (seen_.term != 0 && seen_.newest != newest()) {  // its batches have not come yet
+    return claim_at(began + kClaimAgain);
+  }
+  const StorageResult<StoreTerm> term = store_->claim_after(seen_, options_.shared->writer);
+  if (term) return lead(*term, began);
+  const StorageFailure failure = term.error().failure;
+  if (failure == StorageFailure::kSuperseded) {  // what was written is on its way to here
+    return claim_at(env_.clock.now_monotonic() + options_.shared->claims_after);
+  }
+  if (failure == StorageFailure::kUnavailable) {
+    return claim_at(env_.clock.now_monotonic() + kClaimAgain);
+  }
+  give_up(term.error());
+}
+
+void Standby::lead(StoreTerm term, Instant began) {
+  phase_ = Phase::kLeads;
+  follower_.reset();
+  RecoveredStart start{.began = env_.clock.now_wall(), .store = {}, .log = {}, .recovered = {}};
+  start.store.store = std::move(store_);
+  start.store.term = term;
+  start.store.claimed = began;
+  const auto complete = [&]() -> Result<LiveStart> {
+    if (Status whole = start.store.complete(env_, log_, *options_.shared, options_.directory);
+        !whole) {
+      return forward_error(whole);
+    }
+    events_.claimed(*start.store.store, term);
+    if (core_ != nullptr) {
+      start.log = std::move(texts_);
+      start.recovered = core_->lead();
+    } else {
+      Result<LogTexts> texts = begin_texts(env_, start.store, options_);
+      if (!texts) return forward_error(texts);
+      start.log = *std::move(texts);
+      HistoryResult<RecoveredCore> core =
+          recover_core(*start.store.store, start.log.setup->control());
+      if (!core) return forward_error(core);
+      start.recovered = *std::move(core);
+    }
+    return complete_start(env_, log_, options_, std::move(start));
+  };
+  Result<LiveStart> live = complete();
+  if (!live) return events_.failed(live.error());
+  log_.info(env_.clock.now_wall(), "leads",
+            {{"term", static_cast<std::uint64_t>(term)}, {"batches", live->history.newest}});
+  events_.lead(*std::move(live));
+}
+
+void Standby::give_up(const Error& why) {
+  phase_ = Phase::kFailed;
+  events_.failed(why);
+}
+
+}  // namespace orrery
