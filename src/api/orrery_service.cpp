@@ -9,12 +9,14 @@
 
 #include "api/access/authorization.hpp"
 #include "api/access/event_filter.hpp"
-#include "api/archive_walk.hpp"
 #include "api/event_selection.hpp"
 #include "api/exec_service.hpp"
-#include "api/job_changes.hpp"
-#include "api/job_notes.hpp"
+#include "api/jobs/archive_walk.hpp"
+#include "api/jobs/job_changes.hpp"
+#include "api/jobs/job_listing.hpp"
+#include "api/jobs/job_notes.hpp"
 #include "api/log_reading.hpp"
+#include "api/page.hpp"
 #include "api/views.hpp"
 #include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
@@ -28,39 +30,10 @@ namespace {
 
 using CallPtr = std::shared_ptr<Call>;
 
-constexpr std::uint32_t kPageUsual = 100;
-constexpr std::uint32_t kPageMost = 1000;
-
 const MethodRule kReadsJob{Role::kViewer, Effect::kRead, Scope::kJob};
 const MethodRule kReadsOwn{Role::kViewer, Effect::kRead, Scope::kOwn};
 const MethodRule kReadsCluster{Role::kViewer, Effect::kRead, Scope::kCluster};
 const MethodRule kOperates{Role::kOperator, Effect::kChange, Scope::kCluster};
-
-/// The rows of a page: so many of those numbered from `first` on.
-struct Page {
-  std::uint64_t first = 0;
-  std::uint32_t size = kPageUsual;
-};
-
-template <class Request>
-Result<Page> page_of(const Request& request) {
-  Page page;
-  if (request.page_size() > kPageMost) {
-    return input_error(
-        {}, fmt::format("page_size is {}, expected at most {}", request.page_size(), kPageMost));
-  }
-  if (request.page_size() > 0) page.size = request.page_size();
-  const std::string& token = request.page_token();
-  if (token.empty()) return page;
-  const char* end = token.data() + token.size();
-  const auto [at, wrong] = std::from_chars(token.data(), end, page.first);
-  if (wrong != std::errc() || at != end) {
-    return input_error(
-        {}, fmt::format("page_token is \"{}\", expected the next_page_token of an earlier page",
-                        token));
-  }
-  return page;
-}
 
 /// Returns the selection that a request for events asks for.
 template <class Request>
@@ -97,13 +70,18 @@ class Methods {
   [[nodiscard]] std::optional<JobId> job_of(const Request& request, const CallPtr& call) const {
     return find_job(controller_, request.id(), *call);
   }
-  /// Answers with a job of the archive; returns false where it is not there.
+  /// Answers with a job of the archive, which is read beside the loop; returns false where the job
+  /// is in the state, or does not exist.
   template <class Request>
   [[nodiscard]] bool answer_from_archive(const Request& request, const CallPtr& call) const {
     if (request.id() >= state().jobs() || state().has(JobId::at(request.id()))) return false;
-    const std::optional<v1::Job> job = ArchiveWalk(controller_).find(request.id());
-    if (job) read(call, *job);
-    return job.has_value();
+    const auto archive = std::make_shared<ArchiveWalk>(controller_);
+    archive->read(request.id(), [this, archive = archive.get(), call, id = request.id()] {
+      const std::optional<v1::Job> job = archive->find(id);
+      if (job) return read(call, *job);
+      call->finish(no_such_job(id));
+    });
+    return true;
   }
   [[nodiscard]] std::optional<NodeId> node_of(const std::string& name, const CallPtr& call) const {
     return find_node(controller_, name, *call);
@@ -116,7 +94,9 @@ class Methods {
   }
 
   void submit(const v1::SubmitJobRequest& request, const CallPtr& call) const;
-  void list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const;
+  void list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const {
+    JobListing::begin(controller_, request, call);
+  }
   void get_job(const v1::GetJobRequest& request, const CallPtr& call) const;
   void wait_job(const v1::WaitJobRequest& request, const CallPtr& call) const;
   void explain_job(const v1::ExplainJobRequest& request, const CallPtr& call) const;
@@ -176,79 +156,6 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
         }
         call->reply(response);
       });
-}
-
-/// Errors: a phase or a tenant that does not exist, with the nearest name. A tenant that the caller
-/// does not see counts as not existing.
-Status check_filters(const v1::ListJobsRequest& request, const State& state,
-                     const Visibility& sees) {
-  if (!request.phase().empty()) {
-    std::vector<std::string_view> words;
-    for (const auto& entry : enum_words(JobPhase{})) words.push_back(entry.word);
-    if (std::ranges::find(words, request.phase()) == words.end()) {
-      return input_error({},
-                         fmt::format("no state \"{}\"{}: expected {}", request.phase(),
-                                     did_you_mean(request.phase(), words), fmt::join(words, ", ")));
-    }
-  }
-  if (request.tenant().empty()) return {};
-  std::vector<std::string_view> paths;
-  for (std::uint32_t at = 1; at < state.tenants().size(); ++at) {
-    const std::string& path = state.tenants().path(TenantId(at));
-    if (sees.tenant(path)) paths.push_back(path);
-  }
-  if (std::ranges::find(paths, request.tenant()) != paths.end()) return {};
-  return input_error({}, fmt::format("no tenant \"{}\"{}; `orrery tenants` lists them",
-                                     request.tenant(), did_you_mean(request.tenant(), paths)));
-}
-
-/// Newest first; the token is the number of the next job to look at, plus one.
-void Methods::list_jobs(const v1::ListJobsRequest& request, const CallPtr& call) const {
-  const Result<Page> page = page_of(request);
-  if (!page) return call->fail(page.error());
-  const Visibility sees = visibility(*call);
-  if (const Status known = check_filters(request, state(), sees); !known) {
-    return call->fail(known.error());
-  }
-  v1::ListJobsResponse response;
-  std::uint64_t next = state().jobs();
-  if (!request.page_token().empty()) next = std::min(next, page->first);
-  const bool ended_too =
-      request.all() || std::ranges::any_of(enum_words(JobPhase{}), [&](auto& each) {
-        return each.word == request.phase() && ended(each.value);
-      });
-  const auto by_user = [&](const std::string& submitter) {
-    return request.user().empty() || submitter == request.user();
-  };
-  const auto wanted = [&](std::string_view phase, const std::string& tenant,
-                          const std::string& name) {
-    return sees.tenant(tenant) && (request.phase().empty() || phase == request.phase()) &&
-           (request.tenant().empty() || tenant == request.tenant()) &&
-           (request.name().empty() || matches(name, request.name()));
-  };
-  // A page may be short: the number of archived jobs that filters skip is bounded, too.
-  constexpr std::size_t kArchivedMax = 10'000;
-  std::size_t archived = 0;
-  ArchiveWalk archive(controller_);
-  for (; next > 0 && static_cast<std::uint32_t>(response.jobs_size()) < page->size; --next) {
-    const JobId id = JobId::at(next - 1);
-    if (!state().has(id)) {
-      if (!ended_too) continue;
-      if (++archived > kArchivedMax) break;
-      std::optional<v1::Job> job = archive.find(id.value());
-      if (job && by_user(job->submitter()) && wanted(job->phase(), job->tenant(), job->name()))
-        *response.add_jobs() = *std::move(job);
-      continue;
-    }
-    const Job& job = state().job(id);
-    if (ended(job.phase) && !ended_too) continue;
-    if (!by_user(job.submitter)) continue;
-    if (!wanted(word_of(job.phase), state().tenants().path(job.tenant), job.name)) continue;
-    *response.add_jobs() = job_view(controller_, id, JobDetail::kListed);
-  }
-  explain_waits(controller_, response);
-  if (next > 0) response.set_next_page_token(std::to_string(next));
-  read(call, std::move(response));
 }
 
 void Methods::get_job(const v1::GetJobRequest& request, const CallPtr& call) const {

@@ -11,7 +11,7 @@
 #include "agent/launch_plan.hpp"
 #include "api/agents/agent_messages.hpp"
 #include "api/event_selection.hpp"
-#include "api/job_notes.hpp"
+#include "api/jobs/job_notes.hpp"
 #include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
 #include "control/codec/codec.hpp"

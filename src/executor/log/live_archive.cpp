@@ -9,6 +9,21 @@ LiveArchive::LiveArchive(const Log& log, Options options)
   queue_.take_up(options_.host.state());
 }
 
+void LiveArchive::read(std::uint64_t before, std::size_t count,
+                       std::function<void(Rows)> then) const {
+  beside_.run([reader = beside_reader_, open = options_.open, &inbox = options_.inbox, before,
+               count, then = std::move(then)]() mutable {
+    auto rows = std::make_shared<Rows>();
+    if (*reader == nullptr) {
+      StorageResult<std::unique_ptr<StoreReader>> opened = open();
+      if (opened) *reader = *std::move(opened);
+      if (!opened) *rows = forward_failure(opened);
+    }
+    if (*reader != nullptr) *rows = (*reader)->archived(before, count);
+    inbox.post([rows, then = std::move(then)] { then(std::move(*rows)); });
+  });
+}
+
 Duration LiveArchive::retain() const {
   return Duration::from_seconds(options_.settings.retain.value());
 }

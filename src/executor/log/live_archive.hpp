@@ -19,6 +19,8 @@
 #include "executor/jobs/job_archive.hpp"
 #include "executor/live/live_host.hpp"
 #include "executor/log/live_log.hpp"
+#include "executor/log/shared_log.hpp"
+#include "executor/side_thread.hpp"
 #include "store/store.hpp"
 
 namespace orrery {
@@ -29,7 +31,9 @@ class LiveArchive {
     LiveHost& host;
     LiveLog& log;                        ///< its `archive_put` calls on_put()
     const ControllerSettings& settings;  ///< outlives the archive; its changes take effect
+    Inbox& inbox;
     std::unique_ptr<StoreReader> reader;
+    OpenReader open;  ///< opens another reader, for a thread of its own
     /// Returns the archive's form of a job that has ended; none: all jobs stay in the state.
     std::function<std::string(JobId)> form;
   };
@@ -43,7 +47,12 @@ class LiveArchive {
   /// The rows of the move are durable, or there is no space for them: the jobs stay then.
   void on_put(const StorageStatus& put);
 
-  /// Returns archived jobs with an id below `before`, descending. Reads the disk.
+  using Rows = StorageResult<std::vector<ArchivedJob>>;
+  /// Reads archived jobs with an id below `before`, descending, beside the loop; `then` is called
+  /// on the loop.
+  void read(std::uint64_t before, std::size_t count, std::function<void(Rows)> then) const;
+  /// Returns archived jobs with an id below `before`, descending. Reads the disk on the loop: for a
+  /// single row.
   [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
                                                                  std::size_t count) const {
     return options_.reader->archived(before, count);
@@ -56,6 +65,10 @@ class LiveArchive {
   Options options_;
   JobArchive queue_;
   std::vector<JobId> moving_;  ///< jobs on their way to the disk
+  /// The reader of the side thread, which alone uses it; none: not opened yet.
+  std::shared_ptr<std::unique_ptr<StoreReader>> beside_reader_ =
+      std::make_shared<std::unique_ptr<StoreReader>>();
+  mutable SideThread beside_;
 };
 
 }  // namespace orrery

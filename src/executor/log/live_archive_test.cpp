@@ -16,12 +16,17 @@ class LiveArchiveTest : public LiveLogFixture {
     make_archive([](JobId job) { return "job " + std::to_string(job.value()); });
   }
   void make_archive(std::function<std::string(JobId)> form) {
-    archive_.emplace(Log(sink_),
-                     LiveArchive::Options{.host = *host_,
-                                          .log = *log_,
-                                          .settings = settings_,
-                                          .reader = std::make_unique<MemoryStore>(disk_),
-                                          .form = std::move(form)});
+    archive_.emplace(
+        Log(sink_),
+        LiveArchive::Options{.host = *host_,
+                             .log = *log_,
+                             .settings = settings_,
+                             .inbox = real_->env().inbox,
+                             .reader = std::make_unique<MemoryStore>(disk_),
+                             .open = [this]() -> StorageResult<std::unique_ptr<StoreReader>> {
+                               return std::make_unique<MemoryStore>(disk_);
+                             },
+                             .form = std::move(form)});
   }
   /// Submits a job that is cancelled at once.
   JobId ended_job() {
@@ -54,6 +59,11 @@ TEST_F(LiveArchiveTest, AJobLeavesTheStateOnceItsRowIsDurable) {
   EXPECT_EQ(changes_, 1);
   EXPECT_EQ(archive_->next_due(), Instant::max());
   EXPECT_EQ(*archive_->archived(100, 10), (std::vector<ArchivedJob>{{job.value(), "job 0"}}));
+  std::optional<LiveArchive::Rows> beside;
+  archive_->read(100, 10, [&](LiveArchive::Rows rows) { beside = std::move(rows); });
+  EXPECT_FALSE(beside) << "it is read beside the loop";
+  real_->run_until([&] { return beside.has_value(); });
+  EXPECT_EQ(**beside, *archive_->archived(100, 10));
 }
 
 TEST_F(LiveArchiveTest, WithoutSpaceAJobStaysAndIsMovedAMinuteLater) {

@@ -23,7 +23,8 @@ Result<ClaimedStore> ClaimedStore::open(const Env& env, const Log& log,
   const OpenReader open = [path] { return SqliteStore::open_to_read(path); };
   StorageResult<std::unique_ptr<StoreReader>> archive = open();
   if (!archive) return forward_error(archive);
-  return ClaimedStore{*std::move(store), *term, began, open, *std::move(archive), std::move(disk)};
+  return ClaimedStore{*std::move(store),   *term,          began, open, open,
+                      *std::move(archive), std::move(disk)};
 }
 
 Status ClaimedStore::complete(const Env& env, const Log& log, const SharedLog& shared,
@@ -31,6 +32,7 @@ Status ClaimedStore::complete(const Env& env, const Log& log, const SharedLog& s
   StorageResult<std::unique_ptr<StoreReader>> reader = shared.open_archive();
   if (!reader) return forward_error(reader);
   archive = *std::move(reader);
+  open_archive = shared.open_archive;
   open_log = shared.open_log;
   disk = std::make_unique<DiskWatch>(env, log, directory + "/store");
   return {};
@@ -56,7 +58,9 @@ LiveStore::LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Optio
       archive_(log, {.host = options.host,
                      .log = log_,
                      .settings = options.settings,
+                     .inbox = env.inbox,
                      .reader = std::move(claimed.archive),
+                     .open = std::move(claimed.open_archive),
                      .form = std::move(options.archived_form)}) {}
 
 }  // namespace orrery

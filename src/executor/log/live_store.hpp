@@ -29,8 +29,9 @@ struct ClaimedStore {
 
   std::unique_ptr<Store> store;
   StoreTerm term = StoreTerm::kNone;
-  Instant claimed;                       ///< when the claim began, by the monotonic clock
-  OpenReader open_log;                   ///< for reads of past events
+  Instant claimed;      ///< when the claim began, by the monotonic clock
+  OpenReader open_log;  ///< for reads of past events
+  OpenReader open_archive;
   std::unique_ptr<StoreReader> archive;  ///< for reads beside the thread that commits
   std::unique_ptr<DiskWatch> disk;
 };

@@ -1,4 +1,4 @@
-// api/job_notes.hpp - notes in a view of a job about its deadline, its ranks and its clock.
+// api/jobs/job_notes.hpp - notes in a view of a job about its deadline, its ranks and its clock.
 //
 // Reads the controller's state on its loop. Cost: O(nodes and ranks of the job).
 #pragma once

@@ -1,4 +1,4 @@
-#include "api/job_changes.hpp"
+#include "api/jobs/job_changes.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "api/job_notes.hpp"
+#include "api/jobs/job_notes.hpp"
 
 #include <fmt/format.h>
 
