@@ -81,7 +81,11 @@ Status Doors::open_server() {
       Server::start(env_, {.address = addresses.address, .tls = &tls_});
   if (!server) return explain(forward_error(server));
   server_ = *std::move(server);
-  server_->follow(leader_);
+  Result<std::unique_ptr<HttpServer>> http =
+      HttpServer::start(env_, {.address = addresses.http, .tls = &tls_});
+  if (!http) return explain(forward_error(http));
+  http_ = *std::move(http);
+  follow(leader_);
   return {};
 }
 
@@ -104,9 +108,17 @@ Status Doors::stand_by() {
   return {};
 }
 
+std::string Doors::name() const {
+  return fmt::format("{} {}", reachable_address(options_.listen, options_.names),
+                     options_.http.empty() ? "" : reachable_address(options_.http, options_.names));
+}
+
 void Doors::follow(const std::string& leader) {
   leader_ = leader;
-  if (server_ != nullptr) server_->follow(leader_);
+  if (server_ == nullptr) return;
+  const std::size_t space = std::min(leader.find(' '), leader.size());
+  server_->follow(leader.substr(0, space));
+  http_->follow(leader.substr(std::min(space + 1, leader.size())));
 }
 
 Status Doors::lead(Controller& controller, FleetChanged fleet_changed) {
@@ -120,14 +132,8 @@ Status Doors::lead(Controller& controller, FleetChanged fleet_changed) {
   add_fleet_methods(methods, controller, std::move(fleet_changed));
   methods_ = open_calls_->watched(counted(
       audited(authorized(methods, controller), *access_->audit, controller), controller.counts()));
-  Result<std::unique_ptr<HttpServer>> http = HttpServer::start(env_, controller,
-                                                               {.address = addresses().http,
-                                                                .methods = &methods_,
-                                                                .tokens = access_->tokens.get(),
-                                                                .tls = &tls_});
-  if (!http) return explain(forward_error(http));
-  http_ = *std::move(http);
   server_->lead({controller, methods_, *access_->tokens});
+  http_->lead({controller, methods_, *access_->tokens});
   return announce(controller);
 }
 

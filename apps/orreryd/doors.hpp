@@ -52,7 +52,10 @@ class Doors {
   /// files; it cannot listen.
   [[nodiscard]] Status stand_by();
   [[nodiscard]] bool stands_by() const { return server_ != nullptr; }
-  /// Names the leader to clients that are refused.
+  /// Returns the addresses by which other controllers know this one: "HOST:PORT HOST:PORT", of gRPC
+  /// and of HTTP, the second of which may be missing. Precondition: --listen was given.
+  [[nodiscard]] std::string name() const;
+  /// Names the leader to clients that are refused; `leader` as of name().
   void follow(const std::string& leader);
   /// Opens all doors to the controller. Errors: the files; it cannot listen.
   [[nodiscard]] Status lead(Controller& controller, FleetChanged fleet_changed);

@@ -17,7 +17,6 @@
 #include "apps/option_hooks.hpp"
 #include "apps/orreryd/config_files.hpp"
 #include "apps/orreryd/doors.hpp"
-#include "apps/orreryd/reachable_address.hpp"
 #include "base/log.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/terminal_text.hpp"
@@ -153,18 +152,18 @@ Result<SharedLog> Daemon::shared_log() const {
   }
   return open_shared_log({.url = options_.store,
                           .directory = options_.doors.state + "/store",
-                          .writer = reachable_address(listens, options_.doors.names)});
+                          .writer = doors_->name()});
 }
 
 Status Daemon::begin_standby() {
-  Result<SharedLog> shared = shared_log();
-  if (!shared) return forward_error(shared);
-  controller_options_->shared = *std::move(shared);
   Result<std::unique_ptr<SharedFiles>> files =
       SharedFiles::open(env_, options_.doors.directory, options_.doors.state);
   if (!files) return forward_error(files);
   shared_files_ = *std::move(files);
   doors_.emplace(cluster_env(), log_, options_.doors, files_);
+  Result<SharedLog> shared = shared_log();
+  if (!shared) return forward_error(shared);
+  controller_options_->shared = *std::move(shared);
   Result<std::unique_ptr<Standby>> standby =
       Standby::begin(cluster_env(), log_, *controller_options_, standby_events());
   if (!standby) return forward_error(standby);

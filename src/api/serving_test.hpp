@@ -42,6 +42,7 @@ inline constexpr const char* kRoleNames[] = {"nobody", "viewer", "user", "operat
 struct ServingOptions {
   std::string tenants = {};  ///< a Tenants file; empty: there is none
   ControllerSettings settings = {};
+  enum class Lead : std::uint8_t { kAtOnce, kLater } lead = Lead::kAtOnce;
 };
 
 /// A controller with both servers, set up as orreryd does; everything lives in its own thread.
@@ -77,6 +78,8 @@ class Serving {
     for (int i = 0; i < count; ++i) run([](Controller&) {});
   }
 
+  std::function<void()> lead;                             ///< called on the loop
+  std::function<void(const std::string& leader)> follow;  ///< called on the loop
   std::string grpc;
   std::string http;
   MethodTable methods;
@@ -112,10 +115,16 @@ class Serving {
                                     controller->counts()));
     const ServerTls tls = certify_server(authority, {}, real->env().clock.now_wall()).value();
     const auto server = Server::start(real->env(), {.tls = &tls}).value();
-    server->lead({*controller, methods, *tokens});
-    const auto rest = HttpServer::start(real->env(), *controller,
-                                        {.methods = &methods, .tokens = tokens.get(), .tls = &tls})
-                          .value();
+    const auto rest = HttpServer::start(real->env(), {.tls = &tls}).value();
+    lead = [&] {
+      server->lead({*controller, methods, *tokens});
+      rest->lead({*controller, methods, *tokens});
+    };
+    follow = [&](const std::string& leader) {
+      server->follow(leader);
+      rest->follow(leader);
+    };
+    if (options_.lead == ServingOptions::Lead::kAtOnce) lead();
     grpc = server->address();
     http = rest->address();
     ready.set_value();

@@ -56,6 +56,8 @@ class HttpExchange {
   /// wants no more. A call before that replaces the earlier one.
   void when_taken(std::function<void()> ready);
   void end(const CallStatus& status);
+  /// Ends it with a redirection (307) to the URL.
+  void redirect(std::string url);
   [[nodiscard]] bool wanted() const { return wanted_; }
 
  private:
@@ -76,6 +78,7 @@ class HttpExchange {
   bool ended_ = false;
   CallStatus status_;
   std::string type_ = "application/json";
+  std::string location_;  ///< of a redirection; empty: it is none
   std::string bytes_;
   std::size_t taken_ = 0;  ///< of `bytes_`, by the connection
   std::function<void()> ready_;

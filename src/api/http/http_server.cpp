@@ -5,9 +5,11 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 
+#include <atomic>
 #include <mutex>
 #include <set>
 
+#include "api/grpc/controller_route.hpp"
 #include "api/http/http_exchange.hpp"
 #include "api/http/http_routes.hpp"
 #include "api/http/metrics.hpp"
@@ -25,6 +27,24 @@ constexpr const char* kProtocols = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 constexpr Duration kComment = Duration::seconds(15);
 
 using ExchangePtr = std::shared_ptr<HttpExchange>;
+
+/// Encodes what RFC 3986 does not leave as it is in a URL, and leaves the characters of `also`.
+std::string url_part(std::string_view text, std::string_view also = "") {
+  constexpr std::string_view kUnreserved = "-._~";
+  std::string encoded;
+  encoded.reserve(text.size());
+  for (const char each : text) {
+    const bool plain = (each >= 'a' && each <= 'z') || (each >= 'A' && each <= 'Z') ||
+                       (each >= '0' && each <= '9') || kUnreserved.find(each) != kUnreserved.npos ||
+                       also.find(each) != also.npos;
+    if (plain) {
+      encoded.push_back(each);
+    } else {
+      fmt::format_to(std::back_inserter(encoded), "%{:02X}", static_cast<unsigned char>(each));
+    }
+  }
+  return encoded;
+}
 
 class HttpCall final : public Call {
  public:
@@ -54,18 +74,23 @@ class HttpCall final : public Call {
 
 class MicroHttpServer final : public HttpServer {
  public:
-  MicroHttpServer(const Env& env, Controller& controller, const HttpServerOptions& options)
-      : env_(env),
-        controller_(controller),
-        methods_(*options.methods),
-        tokens_(*options.tokens),
-        open_api_(open_api_json(methods_)) {}
+  explicit MicroHttpServer(const Env& env) : env_(env) {}
   ~MicroHttpServer() override;
 
   [[nodiscard]] Status listen(const HttpServerOptions& options);
+  void lead(const Served& served) override;
+  void follow(const std::string& leader) override {
+    const std::scoped_lock lock(mutex_);
+    leader_ = leader;
+  }
   [[nodiscard]] const std::string& address() const override { return address_; }
 
  private:
+  /// What it serves, and the description of that.
+  struct Leading {
+    Served served;
+    std::string open_api;
+  };
   static MHD_Result on_request(void* server, MHD_Connection* connection, const char* path,
                                const char* verb, const char*, const char* bytes, std::size_t* size,
                                void** exchange);
@@ -73,11 +98,11 @@ class MicroHttpServer final : public HttpServer {
 
   void handle(const ExchangePtr& exchange, MHD_Connection* connection);
   using Known = tl::expected<Caller, CallStatus>;
-  [[nodiscard]] bool handle_plain(const ExchangePtr& exchange, const Known& caller);
-  void begin(const ExchangePtr& exchange, const Known& caller);
-  /// Returns the user of the token; without one, a caller of kNobody.
-  [[nodiscard]] Known caller_of(MHD_Connection* connection) const;
-  void put_metrics(const ExchangePtr& exchange, const Known& caller);
+  [[nodiscard]] bool handle_plain(const Leading& leading, const ExchangePtr& exchange,
+                                  const Known& caller);
+  void begin(const Leading& leading, const ExchangePtr& exchange, const Known& caller);
+  void send_to_leader(const ExchangePtr& exchange);
+  void put_metrics(Controller& controller, const ExchangePtr& exchange, const Known& caller);
   void comment_soon();
   void forget(const ExchangePtr& exchange) {
     const std::scoped_lock lock(mutex_);
@@ -85,14 +110,13 @@ class MicroHttpServer final : public HttpServer {
   }
 
   Env env_;
-  Controller& controller_;
-  const MethodTable& methods_;
-  const TokenBook& tokens_;
-  const std::string open_api_;
+  std::unique_ptr<const Leading> leading_;
+  std::atomic<const Leading*> leads_ = nullptr;  ///< nullptr: the controller does not lead
   std::string address_;
   MHD_Daemon* daemon_ = nullptr;
   std::mutex mutex_;
   std::set<ExchangePtr> exchanges_;  ///< guarded; that are not over
+  std::string leader_;               ///< guarded
   std::optional<TimerId> timer_;
 };
 
@@ -141,13 +165,42 @@ void MicroHttpServer::comment_soon() {
   });
 }
 
-MicroHttpServer::Known MicroHttpServer::caller_of(MHD_Connection* connection) const {
+void MicroHttpServer::lead(const Served& served) {
+  leading_ = std::make_unique<const Leading>(Leading{served, open_api_json(served.methods)});
+  leads_ = leading_.get();
+}
+
+/// Returns the user of the token; without one, a caller of kNobody.
+tl::expected<Caller, CallStatus> caller_of(MHD_Connection* connection, const TokenBook& tokens) {
   const char* value = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization");
   constexpr std::string_view kBearer = "Bearer ";
-  if (value == nullptr || !std::string_view(value).starts_with(kBearer)) {
-    return tokens_.caller("");
+  if (value == nullptr || !std::string_view(value).starts_with(kBearer)) return tokens.caller("");
+  return tokens.caller(std::string_view(value).substr(kBearer.size()));
+}
+
+void MicroHttpServer::send_to_leader(const ExchangePtr& exchange) {
+  std::string leader;
+  {
+    const std::scoped_lock lock(mutex_);
+    leader = leader_;
   }
-  return tokens_.caller(std::string_view(value).substr(kBearer.size()));
+  const HttpRequest& request = exchange->request;
+  if (request.verb == "GET" && request.path == "/healthz") {
+    exchange->put_text("text/plain", fmt::format("ok, a standby; the leader is {}\n",
+                                                 leader.empty() ? "not known" : "at " + leader));
+    return exchange->end({});
+  }
+  if (leader.empty()) {
+    return exchange->end(
+        {CallCode::kUnavailable, fmt::format("{}; no leader is known", kStandbyText)});
+  }
+  std::string url = fmt::format("https://{}{}", leader, url_part(request.path, "/"));
+  char mark = '?';
+  for (const auto& [key, value] : request.query) {
+    fmt::format_to(std::back_inserter(url), "{}{}={}", mark, url_part(key), url_part(value));
+    mark = '&';
+  }
+  exchange->redirect(std::move(url));
 }
 
 MHD_Result MicroHttpServer::on_request(void* server, MHD_Connection* connection, const char* path,
@@ -196,30 +249,34 @@ void MicroHttpServer::handle(const ExchangePtr& exchange, MHD_Connection* connec
     exchanges_.insert(exchange);
   }
   exchange->wait();
-  const Known caller = caller_of(connection);
+  const Leading* leading = leads_;
+  if (leading == nullptr) return send_to_leader(exchange);
+  const Known caller = caller_of(connection, leading->served.tokens);
   if (exchange->too_large) {
     return exchange->end(
         {CallCode::kInvalidArgument, fmt::format("the body is larger than {} bytes", kBodyMax)});
   }
-  if (handle_plain(exchange, caller)) return;
-  begin(exchange, caller);
+  if (handle_plain(*leading, exchange, caller)) return;
+  begin(*leading, exchange, caller);
 }
 
-bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& caller) {
+bool MicroHttpServer::handle_plain(const Leading& leading, const ExchangePtr& exchange,
+                                   const Known& caller) {
+  Controller& controller = leading.served.controller;
   const std::string& path = exchange->request.path;
   if (exchange->request.verb != "GET") return false;
   if (path == "/openapi.json") {
-    exchange->put_text("application/json", open_api_);
+    exchange->put_text("application/json", leading.open_api);
     exchange->end({});
     return true;
   }
   if (path == "/healthz") {
     // The loop answers, because its state decides the answer.
-    env_.post([this, exchange] {
-      if (std::string why = controller_.host().halted(); !why.empty()) {
+    env_.post([&controller, exchange] {
+      if (std::string why = controller.host().halted(); !why.empty()) {
         return exchange->end({CallCode::kUnavailable, std::move(why)});
       }
-      const bool full = controller_.store().disk().room() == DiskRoom::kLow;
+      const bool full = controller.store().disk().room() == DiskRoom::kLow;
       exchange->put_text(
           "text/plain",
           full ? "ok, but the log's disk is full: submissions are refused\n" : "ok\n");
@@ -228,12 +285,13 @@ bool MicroHttpServer::handle_plain(const ExchangePtr& exchange, const Known& cal
     return true;
   }
   if (path != "/metrics") return false;
-  put_metrics(exchange, caller);
+  put_metrics(controller, exchange, caller);
   return true;
 }
 
 /// Sends metrics of the whole cluster, with figures of every tenant.
-void MicroHttpServer::put_metrics(const ExchangePtr& exchange, const Known& caller) {
+void MicroHttpServer::put_metrics(Controller& controller, const ExchangePtr& exchange,
+                                  const Known& caller) {
   if (!caller) return exchange->end(caller.error());
   if (!caller->tenant.empty()) {
     return exchange->end(
@@ -242,14 +300,15 @@ void MicroHttpServer::put_metrics(const ExchangePtr& exchange, const Known& call
                      "tenants",
                      caller->name, caller->tenant)});
   }
-  env_.post([this, exchange] {
-    exchange->put_text("text/plain; version=0.0.4", metrics_text(controller_));
+  env_.post([&controller, exchange] {
+    exchange->put_text("text/plain; version=0.0.4", metrics_text(controller));
     exchange->end({});
   });
 }
 
 /// Begins the call; the method decides whether the caller may (api/access/authorization.hpp).
-void MicroHttpServer::begin(const ExchangePtr& exchange, const Known& caller) {
+void MicroHttpServer::begin(const Leading& leading, const ExchangePtr& exchange,
+                            const Known& caller) {
   if (!caller) return exchange->end(caller.error());
   const HttpRequest& request = exchange->request;
   const HttpRoute* route = find_route(request);
@@ -258,7 +317,7 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Known& caller) {
         {CallCode::kNotFound, fmt::format("there is nothing at {} {}; /openapi.json says what is",
                                           request.verb, request.path)});
   }
-  const Method& method = *methods_.find(route->method);
+  const Method& method = *leading.served.methods.find(route->method);
   const Result<std::shared_ptr<google::protobuf::Message>> message =
       message_of(*route, request, method);
   if (!message) return exchange->end({CallCode::kInvalidArgument, message.error().text()});
@@ -271,9 +330,9 @@ void MicroHttpServer::begin(const ExchangePtr& exchange, const Known& caller) {
 
 }  // namespace
 
-Result<std::unique_ptr<HttpServer>> HttpServer::start(const Env& env, Controller& controller,
+Result<std::unique_ptr<HttpServer>> HttpServer::start(const Env& env,
                                                       const HttpServerOptions& options) {
-  auto server = std::make_unique<MicroHttpServer>(env, controller, options);
+  auto server = std::make_unique<MicroHttpServer>(env);
   if (Status listening = server->listen(options); !listening) {
     return forward_error(listening);
   }
