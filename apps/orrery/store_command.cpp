@@ -4,6 +4,7 @@
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
 #include "apps/orrery/store_rescue_command.hpp"
+#include "apps/orrery/store_transfer_command.hpp"
 #include "base/text/terminal_text.hpp"
 #include "verbs/store/store_answer.hpp"
 
@@ -49,7 +50,8 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery store compact /var/lib/orrery/store\n"
       "  orrery store restore /backup/orrery.db --dir /var/lib/orrery  (while the controller is "
       "stopped)\n"
-      "  orrery store salvage /var/lib/orrery/store --out /var/lib/orrery/salvaged\n");
+      "  orrery store salvage /var/lib/orrery/store --out /var/lib/orrery/salvaged\n"
+      "  orrery store copy /var/lib/orrery/store etcd://E1:2379/prod --state /var/lib/orrery\n");
   add_store_verb(store, "verify",
                  "read every record and snapshot, and print the position of the first damage",
                  asked)
@@ -80,6 +82,7 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
     };
   });
   add_store_rescue_verbs(store, options, chosen);
+  add_store_transfer_verbs(store, options, chosen);
 }
 
 }  // namespace orrery

@@ -147,7 +147,7 @@ void ConfigFiles::report_files(Controller& controller) {
     if (!yaml || yaml->empty() || *yaml == in_effect) continue;
     report_changes(controller, file, line_changes(in_effect, *yaml));
     log_.warning(env_.clock.now_wall(), "file differs from the log and has no effect",
-                 {{"file", file}, {"apply it with", "SIGHUP to the controller that leads"}});
+                 {{"file", file}, {"apply", "SIGHUP to the controller that leads"}});
   }
 }
 

@@ -47,6 +47,9 @@ ClusterFile Doors::addresses() {
     cluster = read_cluster_file(*before, "cluster.json").value_or(ClusterFile());
     if (!cluster.listen.empty()) cluster.address = cluster.listen;
     if (!cluster.http_listen.empty()) cluster.http = cluster.http_listen;
+    // Controllers may share DIR: then the file may be of another one.
+    const bool alone = options_.peers.empty() && options_.state == options_.directory;
+    if (!alone && options_.listen != cluster.address) cluster = {};
   }
   if (cluster.address.empty()) cluster.address = "127.0.0.1:0";
   if (cluster.http.empty()) cluster.http = "127.0.0.1:0";
@@ -102,6 +105,10 @@ Status Doors::explain(Status serving) {
 Status Doors::stand_by() {
   if (Status opened = open_server(); !opened) return opened;
   note_process();
+  if (files_.text("cluster.json").value_or("").empty()) {
+    const Status told = files_.keep("cluster.json", to_json(cluster_file("")).dump() + "\n");
+    if (!told) return told;
+  }
   log_.info(env_.clock.now_wall(), "stands by", {{"address", server_->address()}});
   notify_service(options_.manager,
                  fmt::format("READY=1\nSTATUS=standby at {}\n", server_->address()));
@@ -130,8 +137,10 @@ Status Doors::lead(Controller& controller, FleetChanged fleet_changed) {
   add_access_methods(methods, controller, env_, {*access_->tokens, access_->joins, authority_});
   add_store_methods(methods, controller);
   add_fleet_methods(methods, controller, std::move(fleet_changed));
-  methods_ = open_calls_->watched(counted(
-      audited(authorized(methods, controller), *access_->audit, controller), controller.counts()));
+  methods_ = open_calls_->watched(
+      counted(audited(authorized(refused_in_silence(methods, controller), controller),
+                      *access_->audit, controller),
+              controller.counts()));
   server_->lead({controller, methods_, *access_->tokens});
   http_->lead({controller, methods_, *access_->tokens});
   return announce(controller);
@@ -143,10 +152,10 @@ void Doors::note_process() {
   if (!told) log_.warning(env_.clock.now_wall(), "no orreryd.pid", {{"why", told.error().text()}});
 }
 
-Status Doors::announce(const Controller& controller) {
+ClusterFile Doors::cluster_file(const std::string& name) const {
   ClusterFile file{.address = reachable_address(server_->address(), options_.names),
                    .http = reachable_address(http_->address(), options_.names),
-                   .name = controller.state().setup().topology->name(),
+                   .name = name,
                    .ca = authority_file(options_),
                    .version = ORRERY_VERSION};
   if (!options_.peers.empty()) {
@@ -156,6 +165,11 @@ Status Doors::announce(const Controller& controller) {
   }
   if (file.address != server_->address()) file.listen = server_->address();
   if (file.http != http_->address()) file.http_listen = http_->address();
+  return file;
+}
+
+Status Doors::announce(const Controller& controller) {
+  const ClusterFile file = cluster_file(controller.state().setup().topology->name());
   if (Status told = files_.keep("cluster.json", to_json(file).dump() + "\n"); !told) return told;
   note_process();
   log_.info(env_.clock.now_wall(), "serving",

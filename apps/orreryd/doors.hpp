@@ -73,6 +73,8 @@ class Doors {
   /// Issues a certificate for the addresses; for the machine's name where it listens everywhere.
   [[nodiscard]] Status certify(const ClusterFile& addresses);
   [[nodiscard]] Status open_server();
+  /// Returns what clients are told; `name` is the cluster's, empty: not known.
+  [[nodiscard]] ClusterFile cluster_file(const std::string& name) const;
   [[nodiscard]] Status announce(const Controller& controller);
   void note_process();
   /// Adds to the error of an address that it is of an earlier start.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdlib>
 
 #include "api/access/shared_files.hpp"
@@ -38,6 +39,17 @@ struct Options {
 int complain(const Error& error) {
   fmt::print(stderr, "orreryd: {}\n", terminal_text(error.text(), Newlines::kKept));
   return error.kind == ErrorKind::kInput ? 2 : 1;
+}
+
+/// Whether it is "HOST:PORT" with a port that a program can listen at.
+bool names_port(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == 0 || colon == std::string::npos) return false;
+  constexpr int kPortMax = 65535;
+  int port = 0;
+  const char* const end = address.data() + address.size();
+  const auto [at, failed] = std::from_chars(address.data() + colon + 1, end, port);
+  return failed == std::errc() && at == end && port > 0 && port <= kPortMax;
 }
 
 class Daemon {
@@ -100,7 +112,9 @@ Status Daemon::watch() {
   if (!ending) return forward_error(ending);
   ending_ = *std::move(ending);
   auto reloading = watch_signals(real_.loop(), DaemonSignals::kReload, [this] {
-    if (controller_ != nullptr) files_.reload(*controller_);
+    if (controller_ != nullptr) return files_.reload(*controller_);
+    log_.warning(env_.clock.now_wall(), "a standby applies no files",
+                 {{"why", "the leader applies its own, at SIGHUP"}});
   });
   if (!reloading) return forward_error(reloading);
   reloading_ = *std::move(reloading);
@@ -144,11 +158,14 @@ Status Daemon::begin_alone() {
 }
 
 Result<SharedLog> Daemon::shared_log() const {
-  const std::string& listens = options_.doors.listen;
-  if (listens.empty() || listens.ends_with(":0")) {
+  if (!names_port(options_.doors.listen)) {
     return input_error({},
-                       "--store needs --listen HOST:PORT with a port: the controllers of a "
-                       "shared log name their addresses to each other");
+                       "--store needs --listen HOST:PORT with a port of 1 to 65535: the "
+                       "controllers of a shared log name their addresses to each other");
+  }
+  for (const std::string& peer : options_.doors.peers) {
+    if (names_port(peer)) continue;
+    return input_error({}, fmt::format("--peer: expected HOST:PORT, found \"{}\"", peer));
   }
   return open_shared_log({.url = options_.store,
                           .directory = options_.doors.state + "/store",

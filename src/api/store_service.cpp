@@ -36,6 +36,22 @@ std::string file_of(const v1::ApplyFleetRequest& request) {
 
 }  // namespace
 
+MethodTable refused_in_silence(const MethodTable& methods, const Controller& controller) {
+  MethodTable table;
+  for (const auto& [name, method] : methods.all()) {
+    Method wrapped = method;
+    wrapped.handle = [&controller, handle = method.handle](const google::protobuf::Message& request,
+                                                           const std::shared_ptr<Call>& call) {
+      if (std::string why = controller.store().log().silence(); !why.empty()) {
+        return call->finish({CallCode::kUnavailable, std::move(why)});
+      }
+      handle(request, call);
+    };
+    table.add(name, std::move(wrapped));
+  }
+  return table;
+}
+
 void add_store_methods(MethodTable& table, Controller& controller) {
   table.add<v1::CompactStoreRequest>(
       "CompactStore", {Role::kAdmin, Effect::kChange, Scope::kCluster},

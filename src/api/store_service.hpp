@@ -12,6 +12,11 @@
 
 namespace orrery {
 
+/// Returns the methods wrapped so that calls are refused with UNAVAILABLE, and why, while the log
+/// cannot be written: their answers would wait for it.
+[[nodiscard]] MethodTable refused_in_silence(const MethodTable& methods,
+                                             const Controller& controller);
+
 void add_store_methods(MethodTable& table, Controller& controller);
 
 /// Called with the text of a fleet that holds from now on, before the call that changed it ends.

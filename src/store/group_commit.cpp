@@ -147,6 +147,15 @@ void GroupCommit::put_beside(Work work) {
   });
 }
 
+/// Whether the store is asked again. One that is full and that others follow can be given room by
+/// its operator, and the writer loses nothing by waiting.
+bool GroupCommit::waits_for(const Work& work, const StorageError& error) const {
+  if (error.failure == StorageFailure::kUnavailable) return true;
+  const bool log =
+      work.kind == Kind::kBatch || work.kind == Kind::kBeat || work.kind == Kind::kTexts;
+  return error.failure == StorageFailure::kFull && log && traits_.speaks_for != Duration::max();
+}
+
 StorageStatus GroupCommit::write_until_answered(Work& work) {
   bool silent = false;
   while (true) {
@@ -154,7 +163,7 @@ StorageStatus GroupCommit::write_until_answered(Work& work) {
     StorageStatus status = write(work);
     // A snapshot that the second thread could not put is not put again.
     const bool over = work.beside && !*work.beside;
-    const bool answered = status || over || status.error().failure != StorageFailure::kUnavailable;
+    const bool answered = status || over || !waits_for(work, status.error());
     if (options_.answers && answered == silent) {
       options_.inbox.post([call = options_.answers, status] { call(status); });
     }

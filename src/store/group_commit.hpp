@@ -44,7 +44,8 @@ struct GroupCommitOptions {
   /// A write that began then has succeeded; called before the write's own callback. Only for a
   /// store with a StoreTraits::speaks_for. May be empty, as the others that follow.
   std::function<void(Instant)> spoke;
-  /// The store gives no answer (an error), or does again (a success). Once for each change.
+  /// The store gives no answer or has no space (an error), or takes writes again (a success). Once
+  /// for each change.
   std::function<void(const StorageStatus&)> answers;
   /// A snapshot was put, or failed for lack of space: the log is complete without it.
   std::function<void(const StorageStatus&)> snapshot_put;
@@ -103,6 +104,7 @@ class GroupCommit {
   void run();
   /// Waits for work, or until a beat is due; none: the end. Precondition: the lock is held.
   [[nodiscard]] std::optional<Work> next(std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] bool waits_for(const Work& work, const StorageError& error) const;
   /// Writes until the store gives an answer or the loop ends.
   [[nodiscard]] StorageStatus write_until_answered(Work& work);
   /// Gives the snapshot of the work to the second thread, from which the work comes back.

@@ -59,6 +59,10 @@ class SharedStore : public Store {
   [[nodiscard]] virtual StorageResult<StoreTerm> claim_after(const WriterSeen& seen,
                                                              const std::string& writer) = 0;
   [[nodiscard]] virtual StorageResult<WriterSeen> look() = 0;
+  /// Remembers on this machine, now or within a second, that a follower has seen so much of the
+  /// log, so that an older log is refused later. The log gives out the job numbers below
+  /// `next_job`.
+  [[nodiscard]] virtual StorageStatus note_seen(const WriterSeen& seen, std::uint64_t next_job) = 0;
   /// Adds jobs to the archive of this machine, for a follower.
   [[nodiscard]] virtual StorageStatus keep_archived(const std::vector<ArchivedJob>& jobs) = 0;
   [[nodiscard]] virtual std::unique_ptr<StoreFollower> follow(FollowOptions options) = 0;

@@ -47,9 +47,11 @@ class Cli : public testing::Test {
     return path(name);
   }
 
+  /// Variables of the program, "NAME=VALUE " each.
+  [[nodiscard]] virtual std::string environment() const { return {}; }
   [[nodiscard]] CliRun orrery(const std::string& arguments) const {
-    const std::string command =
-        program() + " " + arguments + " >" + path("out") + " 2>" + path("err") + " </dev/null";
+    const std::string command = environment() + program() + " " + arguments + " >" + path("out") +
+                                " 2>" + path("err") + " </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, slurp(path("out")), slurp(path("err"))};
   }

@@ -101,10 +101,7 @@ class FailoverTest : public ::testing::Test {
       controllers_.back()->start();
     }
     for (const auto& each : controllers_) await([&] { return each->ready(); });
-    for (int i = 0; i < kControllers; ++i) {
-      const std::string token = directory_.path(fmt::format("{}/token", i));
-      if (fs::exists(token)) fs::copy_file(token, directory_.path("token"));
-    }
+    fs::copy_file(directory_.path("0/token"), directory_.path("token"));
   }
   void TearDown() override {
     if (!HasFailure()) return;

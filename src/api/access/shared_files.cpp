@@ -14,8 +14,8 @@ namespace orrery {
 namespace {
 
 /// The files of the cluster, by their places in a controller's directory.
-constexpr std::array<std::string_view, 6> kFiles{"agents",     "joins",      "steps.key",
-                                                 "tls/ca.key", "tls/ca.pem", "tokens"};
+constexpr std::array<std::string_view, 7> kFiles{"agents",     "joins", "steps.key", "tls/ca.key",
+                                                 "tls/ca.pem", "token", "tokens"};
 /// Names of the texts: "secret.tokens" and so on.
 constexpr std::string_view kSecretText = "secret.";
 constexpr std::size_t kKeyBytes = 32;

@@ -267,11 +267,19 @@ Result<TlsIdentity> open_authority(const Env& env, const std::string& directory)
   return made;
 }
 
-Result<ServerTls> certify_server(const TlsIdentity& authority,
-                                 const std::vector<std::string>& names, Instant now) {
+namespace {
+
+/// What a certificate that is valid for names may be used for, in the syntax of OpenSSL.
+struct NamedUse {
+  const std::vector<std::string>& names;
+  const char* use;
+};
+
+Result<TlsIdentity> certify_names(const TlsIdentity& authority, const NamedUse& named,
+                                  Instant now) {
   const Result<ReadIdentity> by = read(authority);
   if (!by) return tl::unexpected(by.error());
-  const Result<std::string> alternatives = alternative_names(names);
+  const Result<std::string> alternatives = alternative_names(named.names);
   if (!alternatives) return tl::unexpected(alternatives.error());
   const Key key = make_key();
   if (!key) return failure("make a key");
@@ -281,11 +289,25 @@ Result<ServerTls> certify_server(const TlsIdentity& authority,
             .days = kAuthorityDays,
             .extensions = {{NID_basic_constraints, "critical,CA:FALSE"},
                            {NID_key_usage, "critical,digitalSignature"},
-                           {NID_ext_key_usage, "serverAuth"},
+                           {NID_ext_key_usage, named.use},
                            {NID_subject_alt_name, *alternatives}}},
            {by->certificate.get(), by->key.get()}, now);
   if (!certificate) return forward_error(certificate);
-  return ServerTls{{*std::move(certificate), key_text(key.get())}, authority.certificate};
+  return TlsIdentity{*std::move(certificate), key_text(key.get())};
+}
+
+}  // namespace
+
+Result<ServerTls> certify_server(const TlsIdentity& authority,
+                                 const std::vector<std::string>& names, Instant now) {
+  Result<TlsIdentity> identity = certify_names(authority, {names, "serverAuth"}, now);
+  if (!identity) return forward_error(identity);
+  return ServerTls{*std::move(identity), authority.certificate};
+}
+
+Result<TlsIdentity> certify_member(const TlsIdentity& authority,
+                                   const std::vector<std::string>& names, Instant now) {
+  return certify_names(authority, {names, "serverAuth,clientAuth"}, now);
 }
 
 Result<CertificateRequest> request_certificate() {

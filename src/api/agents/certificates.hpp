@@ -48,6 +48,12 @@ struct CertificateRequest {
 [[nodiscard]] Result<ServerTls> certify_server(const TlsIdentity& authority,
                                                const std::vector<std::string>& names, Instant now);
 
+/// Issues a certificate like that of a server which its holder also shows as a client, for members
+/// of etcd and those who call them.
+[[nodiscard]] Result<TlsIdentity> certify_member(const TlsIdentity& authority,
+                                                 const std::vector<std::string>& names,
+                                                 Instant now);
+
 [[nodiscard]] Result<CertificateRequest> request_certificate();
 /// Makes the request for an existing key. Errors: kInput: it is not a key.
 [[nodiscard]] Result<std::string> request_renewal(const std::string& key);

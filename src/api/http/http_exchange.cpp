@@ -99,11 +99,12 @@ MHD_Result HttpExchange::answer(const std::shared_ptr<HttpExchange>& self) {
     (void)MHD_add_response_header(response, "Content-Type", "text/event-stream");
     (void)MHD_add_response_header(response, "Cache-Control", "no-store");
   } else {
-    code = location_.empty() ? http_code(status_.code) : MHD_HTTP_TEMPORARY_REDIRECT;
+    code = head_.location.empty() ? http_code(status_.code) : MHD_HTTP_TEMPORARY_REDIRECT;
     if (status_.code != CallCode::kOk) bytes_ = error_json(status_) + "\n";
     response = MHD_create_response_from_buffer(bytes_.size(), bytes_.data(), MHD_RESPMEM_MUST_COPY);
-    (void)MHD_add_response_header(response, "Content-Type", type_.c_str());
-    if (!location_.empty()) (void)MHD_add_response_header(response, "Location", location_.c_str());
+    (void)MHD_add_response_header(response, "Content-Type", head_.type.c_str());
+    if (!head_.location.empty())
+      (void)MHD_add_response_header(response, "Location", head_.location.c_str());
   }
   const MHD_Result queued = MHD_queue_response(connection_, code, response);
   MHD_destroy_response(response);
@@ -199,14 +200,14 @@ void HttpExchange::put(std::string_view json) {
 
 void HttpExchange::put_text(std::string_view type, std::string text) {
   const std::scoped_lock lock(mutex_);
-  type_ = type;
+  head_.type = type;
   bytes_ = std::move(text);
 }
 
 void HttpExchange::redirect(std::string url) {
   {
     const std::scoped_lock lock(mutex_);
-    location_ = std::move(url);
+    head_.location = std::move(url);
   }
   end({});
 }

@@ -77,8 +77,10 @@ class HttpExchange {
   bool stream_ = false;           ///< has begun
   bool ended_ = false;
   CallStatus status_;
-  std::string type_ = "application/json";
-  std::string location_;  ///< of a redirection; empty: it is none
+  struct Head {
+    std::string type = "application/json";
+    std::string location;  ///< of a redirection; empty: it is none
+  } head_;
   std::string bytes_;
   std::size_t taken_ = 0;  ///< of `bytes_`, by the connection
   std::function<void()> ready_;

@@ -88,11 +88,17 @@ void LiveLog::spoke(Instant began) {
   if (!before && may_speak()) speaking_.again();
 }
 
-void LiveLog::note_answers(const StorageStatus& status) const {
+void LiveLog::note_answers(const StorageStatus& status) {
   const Instant at = env_.clock.now_wall();
-  if (status) return log_.info(at, "the store answers again", {});
-  log_.error(at, "the store gives no answer: nothing is decided until it does",
-             {{"why", status.error().message}});
+  speaking_.why_not = status ? "" : status.error().message;
+  if (status) return log_.info(at, "the store takes writes again", {});
+  log_.error(at, "the store takes no writes: nothing is decided until it does",
+             {{"why", speaking_.why_not}});
+}
+
+std::string LiveLog::silence() const {
+  if (may_speak() || speaking_.why_not.empty()) return {};
+  return "the log cannot be written, so that nothing is decided; jobs run on: " + speaking_.why_not;
 }
 
 void LiveLog::put_texts(const StoreTexts& texts) {

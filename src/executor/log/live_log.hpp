@@ -72,6 +72,8 @@ class LiveLog {
 
   /// Whether no other process can have taken over the log.
   [[nodiscard]] bool may_speak() const;
+  /// Returns why the log is not written now, for those who ask; empty: it is.
+  [[nodiscard]] std::string silence() const;
 
   /// Puts texts beside the log, durable before anything that is appended later.
   void put_texts(const StoreTexts& texts);
@@ -98,7 +100,7 @@ class LiveLog {
 
  private:
   void spoke(Instant began);
-  void note_answers(const StorageStatus& status) const;
+  void note_answers(const StorageStatus& status);
   void flush();
   void look_at_record(const Status& status);
 
@@ -117,6 +119,7 @@ class LiveLog {
     Duration lasts;  ///< max: for ever
     Instant since;   ///< when the newest write that succeeded began
     std::function<void()> again;
+    std::string why_not;  ///< what the store says; empty: it takes writes
   } speaking_;
   std::unique_ptr<GroupCommit> commits_;
 };

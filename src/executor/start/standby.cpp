@@ -154,14 +154,19 @@ void Standby::see(const WriterSeen& seen) {
     events_.leader(seen.writer);
   }
   seen_ = seen;
+  const std::uint64_t next_job = core_ == nullptr ? 0 : core_->state().jobs();
+  if (StorageStatus noted = store_->note_seen(seen, next_job); !noted) {
+    return give_up(noted.error());
+  }
   const Instant now = env_.clock.now_monotonic();
   claim_at(seen.term == 0 ? now : now + options_.shared->claims_after);
 }
 
 void Standby::note_store(const StorageError& why) {
   if (phase_ != Phase::kFollows) return;
-  if (why.failure == StorageFailure::kUnavailable) {
-    return log_.warning(env_.clock.now_wall(), "the store gives no answer", {{"why", why.message}});
+  if (why.failure == StorageFailure::kUnavailable || why.failure == StorageFailure::kFull) {
+    return log_.warning(env_.clock.now_wall(), "the store cannot be followed or claimed now",
+                        {{"why", why.message}});
   }
   give_up(why);
 }
@@ -186,10 +191,20 @@ void Standby::claim() {
   if (failure == StorageFailure::kSuperseded) {  // what was written is on its way to here
     return claim_at(env_.clock.now_monotonic() + options_.shared->claims_after);
   }
-  if (failure == StorageFailure::kUnavailable) {
-    return claim_at(env_.clock.now_monotonic() + kClaimAgain);
+  if (failure == StorageFailure::kUnavailable || failure == StorageFailure::kFull) {
+    note_store(term.error());
+    return call_at(env_.clock.now_monotonic() + kClaimAgain, &Standby::probe);
   }
   give_up(term.error());
+}
+
+/// The writer has heard as little of the store as this standby: when the store answers again, it
+/// has its time to write.
+void Standby::probe() {
+  if (phase_ != Phase::kFollows) return;
+  const Instant now = env_.clock.now_monotonic();
+  if (is_away()) return call_at(now + kClaimAgain, &Standby::probe);
+  claim_at(now + options_.shared->claims_after);
 }
 
 void Standby::lead(StoreTerm term, Instant began) {

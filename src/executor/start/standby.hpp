@@ -66,6 +66,7 @@ class Standby {
   void claim_at(Instant at) { call_at(at, &Standby::claim); }
   void open_again();
   void claim();
+  void probe();
   void lead(StoreTerm term, Instant began);
   /// Never claims from now on.
   void give_up(const Error& why);

@@ -161,6 +161,44 @@ TEST_F(EtcdFaults, ABatchOfAnotherWriterUnderTheSameTermIsABug) {
       << status.error().text();
 }
 
+TEST_F(EtcdFaults, AWriterNoticesThatEtcdWasRestoredFromABackup) {
+  EtcdServer server;
+  const auto store = open(server.location());
+  const StoreTerm term = *store->claim();
+  ASSERT_TRUE(store->beat(term)) << "a log without batches";
+  ASSERT_TRUE(store->append(term, {1, "in the backup"}));
+  ASSERT_TRUE(store->append(term, {2, "not in the backup"}));
+  // A backup has the claim and the first batch.
+  const auto client = EtcdClient::make(server.location());
+  const EtcdKeys keys(server.location().prefix());
+  EtcdTxn restored;
+  restored.erase({keys.batch(2).head});
+  ASSERT_TRUE((*client)->txn(restored.request()));
+  for (const StorageStatus& status : {store->beat(term), store->append(term, {3, "a hole"}),
+                                      store->put_texts(term, {{"name", "text"}})}) {
+    ASSERT_FALSE(status);
+    EXPECT_EQ(status.error().failure, StorageFailure::kOther);
+    EXPECT_NE(status.error().message.find("was restored from a backup: the key /orrery/test/log/"),
+              std::string::npos)
+        << status.error().message;
+  }
+  EXPECT_EQ(store->extent()->newest, 1u);
+}
+
+TEST_F(EtcdFaults, AWriterGoesOnAfterTheBatchesThatItsSnapshotCovers) {
+  EtcdServer server;
+  const auto store = open(server.location());
+  StoreTerm term = *store->claim();
+  ASSERT_TRUE(store->append(term, {1, "one"}));
+  ASSERT_TRUE(store->put_snapshot(term, {1, "state"}));
+  ASSERT_TRUE(store->drop_covered(term, 1));
+  EXPECT_TRUE(store->beat(term));
+  term = *store->claim();
+  EXPECT_TRUE(store->beat(term));
+  EXPECT_TRUE(store->append(term, {2, "two"}));
+  EXPECT_TRUE(store->beat(term));
+}
+
 TEST_F(EtcdFaults, WithoutAnyMemberACallEndsAndTheWriterGoesOnLater) {
   EtcdServer server;
   const auto store = open(server.location());

@@ -36,7 +36,7 @@ StorageResult<std::unique_ptr<EtcdStore>> EtcdStore::open(const EtcdLocation& lo
 StorageStatus EtcdStore::begin() {
   RealStorage storage;
   if (StorageStatus made = storage.make_directories(local_); !made) return made;
-  StorageResult<std::unique_ptr<SqliteStore>> archive = SqliteStore::open(archive_path());
+  StorageResult<std::unique_ptr<SqliteStore>> archive = SqliteStore::open(local_ + "/archive");
   if (!archive) return forward_failure(archive);
   archive_ = *std::move(archive);
   StorageResult<StoreTerm> term = archive_->claim();

@@ -73,13 +73,14 @@ class EtcdStore final : public SharedStore {
   [[nodiscard]] StorageResult<StoreTerm> claim_after(const WriterSeen& seen,
                                                      const std::string& writer) override;
   [[nodiscard]] StorageResult<WriterSeen> look() override;
+  [[nodiscard]] StorageStatus note_seen(const WriterSeen& seen, std::uint64_t next_job) override {
+    return mark_->note({.batch = seen.newest, .term = seen.term, .next_job = next_job},
+                       LocalMark::Raise::kWhenDue);
+  }
   [[nodiscard]] StorageStatus keep_archived(const std::vector<ArchivedJob>& jobs) override {
     return archive_->put_archived(archive_term_, jobs);
   }
   [[nodiscard]] std::unique_ptr<StoreFollower> follow(FollowOptions options) override;
-
-  /// Directory of the archive, which other threads may open to read.
-  [[nodiscard]] std::string archive_path() const { return local_ + "/archive"; }
 
  private:
   [[nodiscard]] StorageStatus begin();

@@ -301,6 +301,16 @@ TEST_F(EtcdStoreTest, DamageNamesTheKey) {
   says("/orrery/test/term is damaged: expected a claim");
 }
 
+TEST_F(EtcdStoreTest, AHeadThatNamesMoreThanFitsIntoMemoryIsDamage) {
+  const auto store = open();
+  ASSERT_TRUE(store->append(*store->claim(), {1, "one"}));
+  etcd::BlobHead head;
+  head.set_parts(~std::uint32_t{0});
+  head.set_length(std::uint64_t{head.parts()} * kBlobPartBytes);
+  put(keys().batch(1).head, head.SerializeAsString());
+  expect_failure(store->read(0, 1), StorageFailure::kOther, "is missing, expected 524288 bytes");
+}
+
 TEST_F(EtcdStoreTest, AMissingBatchIsFoundByTheCheckAndByTheClaim) {
   const auto store = open();
   const StoreTerm term = *store->claim();
@@ -322,7 +332,7 @@ TEST_F(EtcdStoreTest, ReadersNeedALogAndNoDirectory) {
   EXPECT_EQ((*reader)->read(0, 10)->front().bytes, "one");
   EXPECT_TRUE((*reader)->archived(100, 10)->empty());
   EXPECT_TRUE((*reader)->check());
-  const auto archive = SqliteStore::open_to_read(store->archive_path());
+  const auto archive = SqliteStore::open_to_read(local("one") + "/archive");
   ASSERT_TRUE(archive) << archive.error().text();
   EXPECT_EQ((*archive)->archived(100, 10)->front().bytes, "five");
   // Each of Orrery's clusters has its own log in one etcd.

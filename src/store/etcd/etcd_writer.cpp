@@ -63,7 +63,7 @@ StoreTerm EtcdWriter::take(const EtcdClaimRequest& request, const EtcdClaim& cla
   const auto term = static_cast<StoreTerm>(claim.term);
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    held_ = {term, mark, claim.nonce, request.seen.newest};
+    held_ = {term, mark, claim.nonce, request.seen.newest, {}};
   }
   open_claim_.reset();
   collect_garbage();
@@ -114,6 +114,7 @@ void EtcdWriter::collect_garbage() {
   }
   const StorageResult<EtcdState> state = read_state(client_, keys_);
   if (!state) return;
+  note_last(fence, *state);
   EtcdTxn txn = fenced(fence);
   txn.erase({keys_.batch(state->seen.newest + 1).parts, keys_under(keys_.log_parts()).end});
   std::string from = keys_.snapshot_parts();
@@ -126,9 +127,20 @@ void EtcdWriter::collect_garbage() {
   static_cast<void>(client_.txn(txn.request()));
 }
 
+void EtcdWriter::note_last(const Fence& fence, const EtcdState& state) {
+  if (state.seen.newest != fence.newest || fence.newest == 0) return;
+  const bool there = state.oldest <= fence.newest;
+  if (!there && state.snapshots.empty()) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (held_.mark != fence.mark || held_.newest != fence.newest) return;
+  held_.last = there ? keys_.batch(fence.newest).head : keys_.snapshot(state.snapshots.back()).head;
+}
+
 EtcdTxn EtcdWriter::fenced(const Fence& fence) const {
   EtcdTxn txn;
   txn.if_written_at(keys_.term(), fence.mark).else_get(keys_.term());
+  if (!fence.last.empty()) txn.if_exists(fence.last);
+  txn.else_get(fence.last.empty() ? keys_.term() : fence.last);
   return txn;
 }
 
@@ -136,7 +148,14 @@ StorageResult<etcd::TxnResponse> EtcdWriter::commit(const Fence& fence, const Et
   auto answer = client_.txn(txn.request());
   if (!answer || answer->succeeded()) return answer;
   const etcd::KeyValue* term = first_found(*answer, 0);
-  if (term != nullptr && term->mod_revision() == fence.mark) return answer;
+  if (term != nullptr && term->mod_revision() == fence.mark) {
+    if (first_found(*answer, 1) != nullptr) return answer;
+    return store_error(
+        StorageFailure::kOther,
+        fmt::format("{}: was restored from a backup: the key {} is missing, which this controller "
+                    "has written or read; restore a newer backup, or see `orrery store adopt`",
+                    client_.name(), fence.last));
+  }
   StoreTerm held = StoreTerm::kNone;
   if (term != nullptr) {
     StorageResult<EtcdClaim> claim = parse_claim(client_.name(), *term);
@@ -208,13 +227,16 @@ StorageStatus EtcdWriter::append(StoreTerm term, const Batch& batch) {
                                    client_.name(), batch.number, number_of(term)));
   }
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (held_.term == term) held_.newest = batch.number;
+  if (held_.term == term) {
+    held_.newest = batch.number;
+    held_.last = blob.place.head;
+  }
   return {};
 }
 
 bool EtcdWriter::found_own(const etcd::TxnResponse& answer, std::vector<Blob>& blobs) const {
   bool all = true;
-  int index = 1;
+  int index = 2;  // behind those of fenced()
   for (Blob& blob : blobs) {
     const etcd::KeyValue* found = first_found(answer, index++);
     blob.head_mark = found == nullptr ? 0 : found->mod_revision();
@@ -288,7 +310,10 @@ StorageStatus EtcdWriter::begin_at(StoreTerm term, const Batch& covers) {
   if (begun) begun = put_covering(*fence, covers);
   if (!begun) return begun;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (held_.term == term) held_.newest = covers.number;
+  if (held_.term == term) {
+    held_.newest = covers.number;
+    held_.last = keys_.snapshot(covers.number).head;
+  }
   return {};
 }
 
@@ -351,7 +376,12 @@ StorageStatus EtcdWriter::drop_covered(StoreTerm term, std::uint64_t covers) {
     if (!answer->succeeded()) return no_snapshot(client_.name(), covers);
     revision = answer->header().revision();
     from = end;
+    if (covers >= fence->newest) fence->last = kept;
   } while (from <= covers);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (held_.term == term && covers >= held_.newest) held_.last = kept;
+  }
   return client_.compact(revision - 1);
 }
 

@@ -66,6 +66,9 @@ class EtcdWriter {
     std::int64_t mark = 0;
     std::uint64_t nonce = 0;
     std::uint64_t newest = 0;
+    /// Head of the newest batch, or of the snapshot that has replaced it; empty: not known. Where
+    /// it is missing, etcd was restored from a backup.
+    std::string last = {};
   };
   /// Bytes that are being put, and the revision at which their head was last written.
   struct Blob {
@@ -82,9 +85,12 @@ class EtcdWriter {
   [[nodiscard]] StoreTerm take(const EtcdClaimRequest& request, const EtcdClaim& claim,
                                std::int64_t mark);
   void collect_garbage();
+  /// Notes the head of the newest batch after a claim.
+  void note_last(const Fence& fence, const EtcdState& state);
   [[nodiscard]] EtcdTxn fenced(const Fence& fence) const;
-  /// Error kSuperseded: the fence does not hold. Where another comparison failed, the answer is
-  /// that of the failure branch, which begins with the key `term`.
+  /// Errors: kSuperseded: the fence does not hold; kOther: what was written before is missing.
+  /// Where another comparison failed, the answer is that of the failure branch, which begins with
+  /// the key `term` and that of the last write.
   [[nodiscard]] StorageResult<etcd::TxnResponse> commit(const Fence& fence, const EtcdTxn& txn);
   [[nodiscard]] StorageStatus put_parts(const Fence& fence, const Blob& blob, Pace pace);
   [[nodiscard]] StorageStatus put_covering(const Fence& fence, const Batch& covers);

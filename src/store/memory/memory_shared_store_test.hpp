@@ -197,6 +197,10 @@ class MemorySharedStore final : public SharedStore {
     return std::make_unique<MemoryFollower>(service_, std::move(options));
   }
 
+  [[nodiscard]] StorageStatus note_seen(const WriterSeen& seen, std::uint64_t next_job) override {
+    noted = {seen.newest, next_job};
+    return {};
+  }
   [[nodiscard]] StorageStatus keep_archived(const std::vector<ArchivedJob>& jobs) override {
     kept.insert(kept.end(), jobs.begin(), jobs.end());
     return {};
@@ -237,7 +241,8 @@ class MemorySharedStore final : public SharedStore {
     return write_with([&] { return store_.put_archived(term, jobs); });
   }
 
-  std::vector<ArchivedJob> kept;  ///< by keep_archived()
+  std::vector<ArchivedJob> kept;                       ///< by keep_archived()
+  std::pair<std::uint64_t, std::uint64_t> noted = {};  ///< by note_seen(): batch, job number
 
  private:
   template <class Read>

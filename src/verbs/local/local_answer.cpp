@@ -22,7 +22,6 @@ Result<RunningCluster> running_cluster(LocalCluster& cluster, std::vector<std::s
                         .address = cluster.address(),
                         .nodes = cluster.nodes(),
                         .controllers = count_of(LocalRole::kController),
-                        .own_etcd = count_of(LocalRole::kStore),
                         .processes = processes.size(),
                         .unknown = cluster.unknown(),
                         .started = std::move(started),
@@ -46,10 +45,6 @@ RunningText running_text(const RunningCluster& cluster) {
         "note: fleet.yaml names {}, which this cluster does not have: `orrery fleet apply "
         "{}/fleet.yaml` adds them\n",
         fmt::join(cluster.unknown, ", "), cluster.directory);
-  }
-  if (cluster.own_etcd > 0) {
-    text.note +=
-        "note: the log is in etcd, at ports of this machine that every user of it can open\n";
   }
   const LocalNode& node = cluster.nodes.front();
   text.rest =
@@ -88,8 +83,10 @@ Json running_json(const RunningCluster& cluster) {
 }
 
 VerbAnswer ended_answer(const LocalCluster::Ended& ended, LocalCluster::Keepers keepers) {
-  return {fmt::format("stopped {}, {} and {}; {}\n", counted(ended.controllers, "controller"),
-                      counted(ended.agents, "agent"), counted(ended.keepers, "keeper"),
+  const std::string stores =
+      ended.stores == 0 ? "" : fmt::format(" and {} of etcd", counted(ended.stores, "member"));
+  return {fmt::format("stopped {}, {} and {}{}; {}\n", counted(ended.controllers, "controller"),
+                      counted(ended.agents, "agent"), counted(ended.keepers, "keeper"), stores,
                       keepers == LocalCluster::Keepers::kKeep
                           ? "running jobs continue, and `orrery up` takes them over"
                           : "jobs that have not ended restart with `orrery up`"),

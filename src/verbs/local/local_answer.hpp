@@ -18,8 +18,7 @@ struct RunningCluster {
   std::string address;    ///< host:port of the controller
   std::vector<LocalNode> nodes;
   std::size_t controllers = 1;
-  std::size_t own_etcd = 0;          ///< members of etcd
-  std::size_t processes = 0;         ///< all of these together
+  std::size_t processes = 0;         ///< with agents and members of etcd
   std::vector<std::string> unknown;  ///< nodes of fleet.yaml that it does not have
   std::vector<std::string> started;  ///< processes that were started just now
   bool jobs_run_as_root = false;

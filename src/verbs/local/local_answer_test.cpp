@@ -29,14 +29,11 @@ TEST(LocalAnswerTest, WhatWasStartedIsTold) {
 TEST(LocalAnswerTest, SeveralControllersAndTheirStoreAreTold) {
   RunningCluster cluster = two_nodes();
   cluster.controllers = 3;
-  cluster.own_etcd = 3;
   cluster.processes = 8;
   EXPECT_EQ(
       running_text(cluster).head,
       "A local cluster of 2 nodes with 3 controllers at 127.0.0.1:7000 (/lab/.orrery): already "
       "running.\n");
-  EXPECT_EQ(running_text(cluster).note,
-            "note: the log is in etcd, at ports of this machine that every user of it can open\n");
   EXPECT_EQ(running_json(cluster)["controllers"], 3);
 }
 
@@ -74,6 +71,11 @@ TEST(LocalAnswerTest, WhatWasEndedIsCounted) {
   EXPECT_TRUE(kept.text.ends_with("; running jobs continue, and `orrery up` takes them over\n"));
   EXPECT_EQ(kept.json,
             Json::parse(R"({"controllers": 1, "agents": 2, "keepers": 0, "stores": 0})"));
+  EXPECT_TRUE(
+      ended_answer({.controllers = 3, .agents = 2, .keepers = 0, .stores = 3},
+                   LocalCluster::Keepers::kKeep)
+          .text.starts_with("stopped 3 controllers, 2 agents and 0 keepers and 3 members of "
+                            "etcd; "));
   EXPECT_TRUE(check_ended(ended));
   EXPECT_EQ(check_ended({.other_controller = 42}).error().text(),
             "a controller that `orrery up` did not start is still running: process 42; `kill 42` "

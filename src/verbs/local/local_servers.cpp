@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "api/agents/certificates.hpp"
 #include "api/cluster_directory.hpp"
 #include "base/system/free_address.hpp"
 #include "base/system/real_clock.hpp"
@@ -157,10 +158,32 @@ Status LocalServerProcesses::add_servers(std::size_t wanted, const std::string& 
   take(servers.http, wanted);
   take(servers.etcd, members);
   take(servers.etcd_peers, members);
-  servers.store = own ? fmt::format("etcd://{}/local", fmt::join(servers.etcd, ",")) : store;
+  servers.store = store;
+  if (own) {
+    if (Status certified = certify_etcd(); !certified) return certified;
+    const std::string tls = directory_ + "/etcd/tls";
+    servers.store = fmt::format("etcd://{}/local?ca={}/ca.pem&cert={}/member.pem&key={}/member.key",
+                                fmt::join(servers.etcd, ","), tls, tls, tls);
+  }
   StorageStatus put = storage_.write_file(directory_ + "/cluster.key", random_key());
   if (!put) return forward_error(put);
   return save_();
+}
+
+/// Only who can read DIR reaches the log: every connection shows a certificate that is made here.
+Status LocalServerProcesses::certify_etcd() {
+  const RealClock clock;
+  const Result<TlsIdentity> authority = make_authority(clock.now_wall());
+  if (!authority) return tl::unexpected(authority.error());
+  const Result<TlsIdentity> member = certify_member(*authority, {"127.0.0.1"}, clock.now_wall());
+  if (!member) return tl::unexpected(member.error());
+  const std::string tls = directory_ + "/etcd/tls";
+  StorageStatus put = storage_.make_directories(tls);
+  if (put) put = storage_.write_file(tls + "/ca.pem", authority->certificate);
+  if (put) put = storage_.write_file(tls + "/member.pem", member->certificate);
+  if (put) put = storage_.write_file(tls + "/member.key", member->key);
+  if (!put) return forward_error(put);
+  return {};
 }
 
 std::vector<std::string> LocalServerProcesses::arguments_of(std::size_t number,
@@ -202,11 +225,14 @@ Status LocalServerProcesses::start_etcd() {
   std::vector<std::string> peers;
   peers.reserve(servers.etcd_peers.size());
   for (std::size_t i = 0; i < servers.etcd_peers.size(); ++i) {
-    peers.push_back(fmt::format("m{}=http://{}", i + 1, servers.etcd_peers[i]));
+    peers.push_back(fmt::format("m{}=https://{}", i + 1, servers.etcd_peers[i]));
   }
+  const std::string authority = directory_ + "/etcd/tls/ca.pem";
+  const std::string certificate = directory_ + "/etcd/tls/member.pem";
+  const std::string key = directory_ + "/etcd/tls/member.key";
   for (std::size_t i = 0; i < servers.etcd.size(); ++i) {
-    const std::string client = "http://" + servers.etcd[i];
-    const std::string peer = "http://" + servers.etcd_peers[i];
+    const std::string client = "https://" + servers.etcd[i];
+    const std::string peer = "https://" + servers.etcd_peers[i];
     const std::string data = fmt::format("{}/etcd/{}/data", directory_, i + 1);
     LocalProcess& member = record_.process(LocalRole::kStore, fmt::format("etcd-{}", i + 1));
     Status started = start_program(member, program_path(kOwnEtcd),
@@ -231,7 +257,21 @@ Status LocalServerProcesses::start_etcd() {
                                     "--logger",
                                     "zap",
                                     "--log-level",
-                                    "warn"});
+                                    "warn",
+                                    "--client-cert-auth",
+                                    "--trusted-ca-file",
+                                    authority,
+                                    "--cert-file",
+                                    certificate,
+                                    "--key-file",
+                                    key,
+                                    "--peer-client-cert-auth",
+                                    "--peer-trusted-ca-file",
+                                    authority,
+                                    "--peer-cert-file",
+                                    certificate,
+                                    "--peer-key-file",
+                                    key});
     if (!started) return started;
   }
   return {};
@@ -268,6 +308,17 @@ Result<std::vector<std::string>> LocalServerProcesses::start(const ServerStart& 
   return started_;
 }
 
+/// Error: a member of etcd has ended, with its last output.
+Status LocalServerProcesses::check_etcd() {
+  for (const LocalProcess& each : record_.processes) {
+    if (each.role != LocalRole::kStore || ProcessHandle(each.process).alive()) continue;
+    const std::string log = log_of(each);
+    return environment_error(
+        fmt::format("{} exited during startup:{}", each.name, log_since(log, logs_from_[log])));
+  }
+  return {};
+}
+
 /// Waits until a controller serves or stands by, which writes its number then.
 Status LocalServerProcesses::wait_for(std::size_t number) {
   const LocalProcess& controller = record_.process(LocalRole::kController, name_of(number));
@@ -284,6 +335,7 @@ Status LocalServerProcesses::wait_for(std::size_t number) {
       return environment_error(fmt::format("{} exited during startup:{}", controller.name,
                                            log_since(log, logs_from_[log])));
     }
+    if (Status members = check_etcd(); !members) return members;
     if (clock.now_monotonic() > until) {
       return environment_error(fmt::format("{} does not respond after {}; see {}", controller.name,
                                            kStartPatience.text(), log));

@@ -52,6 +52,7 @@ class LocalServerProcesses {
   [[nodiscard]] Status plan(const ServerStart& options);
   /// Plans the servers of a new cluster whose log is shared.
   [[nodiscard]] Status add_servers(std::size_t wanted, const std::string& store);
+  [[nodiscard]] Status certify_etcd();
   [[nodiscard]] Status start_etcd();
   [[nodiscard]] Status start_controller(std::size_t number, const ServerStart& options);
   [[nodiscard]] std::vector<std::string> arguments_of(std::size_t number,
@@ -59,6 +60,7 @@ class LocalServerProcesses {
   /// Starts a program unless its process runs.
   [[nodiscard]] Status start_program(LocalProcess& process, const std::string& program,
                                      std::vector<std::string> arguments);
+  [[nodiscard]] Status check_etcd();
   [[nodiscard]] Status wait_for(std::size_t number);
   [[nodiscard]] Status wait_for_leader();
   [[nodiscard]] std::string state_of(std::size_t number) const;

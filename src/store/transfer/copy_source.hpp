@@ -1,0 +1,34 @@
+// store/transfer/copy_source.hpp - a log that is copied: in a directory, or in etcd.
+//
+// Made for one copy; one thread. Holds the lock of a directory, and has seen that no controller
+// writes a log in etcd. Changes nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/system/file_descriptor.hpp"
+#include "store/sqlite/high_water.hpp"
+#include "store/store.hpp"
+#include "store/transfer/quiet_log.hpp"
+
+namespace orrery {
+
+struct CopySource {
+  FileDescriptor lock;  ///< none: the log is in etcd
+  std::unique_ptr<StoreReader> log;
+  std::unique_ptr<StoreReader> archive;  ///< none: this machine has no archive of the log
+  HighWater reached;                     ///< term and job numbers that the log may have given out
+};
+
+struct CopySourcePlace {
+  std::string url;
+  std::string state;  ///< directory of a controller, for the archive of a log in etcd
+  Duration watch = kQuietWatch;
+};
+
+/// Errors: no log there, or the URL (kInput); a controller writes it (kInfeasible); of the machine
+/// or etcd.
+[[nodiscard]] Result<CopySource> open_copy_source(const CopySourcePlace& place);
+
+}  // namespace orrery

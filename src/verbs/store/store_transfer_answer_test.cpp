@@ -1,0 +1,154 @@
+#include "verbs/store/store_transfer_answer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "store/etcd/etcd_server_test.hpp"
+#include "store/etcd/store_url.hpp"
+#include "store/sqlite/high_water.hpp"
+#include "verbs/store/store_answer.hpp"
+#include "verbs/store/store_setup.hpp"
+#include "verbs/store/written_store_test.hpp"
+
+namespace orrery {
+namespace {
+
+class StoreTransfer : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!etcd_installed()) GTEST_SKIP() << "SKIPPED: " << kEtcdProgram << " is not installed";
+    server_ = std::make_unique<EtcdServer>();
+    store_ = std::make_unique<WrittenStore>();
+  }
+  [[nodiscard]] std::string url(const std::string& cluster = "copy") const {
+    return server_->location(cluster).text();
+  }
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return store_->files().path(name);
+  }
+  [[nodiscard]] std::string source() const { return store_->path(); }
+  [[nodiscard]] Result<VerbAnswer> copy(const std::string& from, const std::string& to) const {
+    return copy_store({}, {from, to, path("state"), Duration()});
+  }
+  [[nodiscard]] Result<VerbAnswer> adopt(const std::string& log) const {
+    return adopt_store({}, {log, path("state"), Duration()});
+  }
+
+ private:
+  std::unique_ptr<EtcdServer> server_;
+  std::unique_ptr<WrittenStore> store_;
+};
+
+TEST_F(StoreTransfer, CopiesThereAndBackAndSaysWhatToDoNext) {
+  const Result<VerbAnswer> there = copy(source(), url());
+  ASSERT_TRUE(there) << there.error().text();
+  EXPECT_EQ(there->json["from_history_hash"], there->json["history_hash"]);
+  EXPECT_EQ(there->json["newest_batch"], 3);
+  EXPECT_NE(there->text.find(": history hash " + there->json["history_hash"].get<std::string>() +
+                             ", batches 1 to 3 and 0 archived jobs\n"),
+            std::string::npos)
+      << there->text;
+  EXPECT_NE(there->text.find("next: orreryd --dir DIR --state " + path("state") + " --store '" +
+                             url() + "' ..\n"),
+            std::string::npos)
+      << there->text;
+  const Result<VerbAnswer> back = copy(url(), path("back"));
+  ASSERT_TRUE(back) << back.error().text();
+  EXPECT_EQ(back->json["history_hash"], there->json["history_hash"]);
+  EXPECT_NE(back->text.find("next: orreryd --dir DIR, where DIR/store is " + path("back")),
+            std::string::npos)
+      << back->text;
+  const Result<VerbAnswer> again = copy(source(), path("back"));
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().kind, ErrorKind::kEnvironment);
+}
+
+TEST_F(StoreTransfer, SealedFilesAreCopiedFromEtcdToEtcdAlone) {
+  {
+    auto store = *SqliteStore::open(source());
+    ASSERT_TRUE(store->put_texts(*store->claim(), {{"secret.tokens", "stale"}}));
+  }
+  ASSERT_TRUE(copy(source(), url()));
+  EXPECT_FALSE((*open_store_to_read(url()))->texts()->contains("secret.tokens"));
+  {
+    auto store = *open_store(url(), path("state/store"));
+    ASSERT_TRUE(store->put_texts(*store->claim(), {{"secret.tokens", "sealed"}}));
+  }
+  ASSERT_TRUE(copy_store({}, {url(), url("second"), path("second"), Duration()}));
+  EXPECT_EQ((*open_store_to_read(url("second")))->texts()->at("secret.tokens"), "sealed");
+  ASSERT_TRUE(copy(url(), path("back")));
+  EXPECT_FALSE((*open_store_to_read(path("back")))->texts()->contains("secret.tokens"));
+}
+
+TEST_F(StoreTransfer, ALogInEtcdIsVerifiedAndExported) {
+  ASSERT_TRUE(copy(source(), url()));
+  const Result<JudgedAnswer> good = verify_store(url());
+  ASSERT_TRUE(good) << good.error().text();
+  EXPECT_TRUE(good->verdict);
+  EXPECT_TRUE(good->shown.text.starts_with(url() + ": good: batches 1 to 3 with 4 events"))
+      << good->shown.text;
+  int events = 0;
+  ASSERT_TRUE(export_store(url(), [&](const Json&) { ++events; }));
+  EXPECT_EQ(events, 4);
+  for (const std::string& wrong : {url("none"), std::string("etcd://host/x")}) {
+    const Result<JudgedAnswer> none = verify_store(wrong);
+    ASSERT_FALSE(none) << wrong;
+    EXPECT_EQ(none.error().kind, ErrorKind::kInput) << none.error().text();
+    EXPECT_EQ(export_store(wrong, {}).error().kind, ErrorKind::kInput);
+  }
+}
+
+TEST_F(StoreTransfer, DamageInEtcdIsShownWithItsPlace) {
+  ASSERT_TRUE(copy(source(), url()));
+  {
+    auto store = *open_store(url(), path("state/store"));
+    ASSERT_TRUE(store->append(*store->claim(), {4, "no record"}));
+  }
+  const Result<JudgedAnswer> damaged = verify_store(url());
+  ASSERT_TRUE(damaged) << damaged.error().text();
+  EXPECT_EQ(damaged->shown.json["batch"], 4);
+  ASSERT_FALSE(damaged->verdict);
+  EXPECT_NE(damaged->verdict.error().message.find("etcdctl snapshot restore"), std::string::npos)
+      << damaged->verdict.error().message;
+}
+
+TEST_F(StoreTransfer, AdoptingSaysWhatIsLostAndKeepsItsJobNumbersFromUse) {
+  ASSERT_TRUE(copy(source(), url()));
+  ASSERT_TRUE(HighWaterFile::put(path("state/store"), {9, 99, 5}));
+  const Result<VerbAnswer> adopted = adopt(url());
+  ASSERT_TRUE(adopted) << adopted.error().text();
+  EXPECT_EQ(adopted->json["lost_batches"], Json({4, 9}));
+  EXPECT_EQ(adopted->json["lost_jobs"], Json({0, 4}));
+  EXPECT_EQ(adopted->json["term"], 100);
+  EXPECT_TRUE(adopted->text.starts_with(url() +
+                                        ": adopted up to batch 3, in term 100\nlost: batches 4 to "
+                                        "9\nlost: jobs 0 to 4; these numbers are not given out "
+                                        "again\nnext: the same command on the machine of each"))
+      << adopted->text;
+  // Also a controller of another machine, which has no such mark, passes the numbers over.
+  const auto log = *open_store_to_read(url());
+  const auto setup = StoredSetup::load({}, *log);
+  ASSERT_TRUE(setup) << setup.error().text();
+  EXPECT_EQ(*(*setup)->next_job(*log), 5u);
+  const Result<VerbAnswer> again = adopt(url());
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().kind, ErrorKind::kInfeasible);
+}
+
+TEST(StoreOfAnotherKind, BackupAndCompactOfALogInEtcdSayWhatToUse) {
+  const std::string url = "etcd://127.0.0.1:1/none";
+  const Result<VerbAnswer> backup = back_up_store(url, "file.db");
+  ASSERT_FALSE(backup);
+  EXPECT_EQ(backup.error().kind, ErrorKind::kInput);
+  EXPECT_NE(backup.error().message.find("etcdctl snapshot save file.db"), std::string::npos);
+  const Result<VerbAnswer> compact = compact_store({}, url);
+  ASSERT_FALSE(compact);
+  EXPECT_EQ(compact.error().kind, ErrorKind::kInput);
+  EXPECT_NE(compact.error().message.find("etcdctl defrag"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
