@@ -79,7 +79,7 @@ class Methods {
     archive->read(request.id(), [this, archive = archive.get(), call, id = request.id()] {
       const std::optional<v1::Job> job = archive->find(id);
       if (job) return read(call, *job);
-      call->finish(no_such_job(id));
+      static_cast<void>(find_job(controller_, id, *call));  // which ends the call with the reason
     });
     return true;
   }
