@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/format/little_endian.hpp"
 
 namespace orrery {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format/field_writer.hpp"
 #include "base/text/name_check.hpp"
 #include "base/text/nearest_name.hpp"
 

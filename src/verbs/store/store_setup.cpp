@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "store/history.hpp"
+
 namespace orrery {
 
 CommandOptions with_catalog_of(const CommandOptions& options, const std::string& store) {
