@@ -74,6 +74,7 @@ void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& ch
       "Examples:\n"
       "  orrery up\n"
       "  orrery up --nodes 8 --accelerators 4 --type mi300x --dir /var/tmp/eight\n"
+      "  orrery up --controllers 3 --store etcd\n"
       "\nThe cluster is kept in DIR (default: ./.orrery). A DIR/fleet.yaml of your own is used if "
       "it exists.\n");
   up_verb

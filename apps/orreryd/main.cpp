@@ -276,7 +276,7 @@ int main(int count, char** arguments) {
                  "one of --dir)");
   app.add_option("--listen", options.doors.listen,
                  "HOST:PORT for clients and agents; port 0 selects a free port (default: the "
-                 "previous address, else 127.0.0.1:0)");
+                 "previous address, else 127.0.0.1:0; --store requires a port)");
   app.add_option("--http", options.doors.http,
                  "HOST:PORT for REST and events (default: the previous address, else 127.0.0.1:0)");
   app.add_option(

@@ -168,7 +168,9 @@ TEST(GroupCommitThreads, WhereThereIsNoRoomSomeMayBeMadeOnce) {
 /// A store that others follow, and that may give no answer.
 class SilentStore final : public Store {
  public:
-  SilentStore(MemoryDisk& disk, std::atomic<int>& silent) : store_(disk), silent_(silent) {}
+  SilentStore(MemoryDisk& disk, std::atomic<int>& silent,
+              StorageFailure failure = StorageFailure::kUnavailable)
+      : store_(disk), silent_(silent), failure_(failure) {}
 
   [[nodiscard]] StoreTraits traits() const override {
     return {.batch_bytes = 4,
@@ -225,11 +227,12 @@ class SilentStore final : public Store {
   [[nodiscard]] StorageStatus answer(const StorageStatus& status) {
     if (silent_ == 0) return status;
     --silent_;
-    return store_error(StorageFailure::kUnavailable, "no answer");
+    return store_error(failure_, "no answer");
   }
 
   MemoryStore store_;
   std::atomic<int>& silent_;
+  StorageFailure failure_;
 };
 
 TEST(GroupCommitThreads, AStoreThatGivesNoAnswerIsAskedAgain) {
@@ -251,6 +254,21 @@ TEST(GroupCommitThreads, AStoreThatGivesNoAnswerIsAskedAgain) {
   ASSERT_FALSE(spoke.empty());
   EXPECT_GT(spoke.back(), began);
   EXPECT_EQ(store.extent()->newest, 1u);
+}
+
+TEST(GroupCommitThreads, AStoreThatOthersFollowAndThatIsFullIsAskedAgain) {
+  MemoryDisk disk;
+  std::atomic<int> silent = 3;
+  SilentStore store(disk, silent, StorageFailure::kFull);
+  Fixture with(BackendKind::kMemory);
+  GroupCommitOptions options = with.options_for(store);
+  std::vector<bool> answers;
+  options.answers = [&](const StorageStatus& status) { answers.push_back(status.has_value()); };
+  GroupCommit commit(std::move(options));
+  const std::uint64_t number = commit.submit("one");
+  with.inbox.run_until([&] { return with.is_durable(number); });
+  EXPECT_TRUE(with.told.failed.empty());
+  EXPECT_EQ(answers, (std::vector<bool>{false, true}));
 }
 
 TEST(GroupCommitThreads, AnIdleWriterShowsThatItLives) {

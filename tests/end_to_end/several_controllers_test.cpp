@@ -1,5 +1,4 @@
-// A cluster of `orrery up` with three controllers over etcd, as a user meets it: which of them
-// leads is nobody's concern.
+// A cluster of `orrery up` with three controllers over etcd, used without knowing which one leads.
 #include <algorithm>
 #include <optional>
 #include <vector>

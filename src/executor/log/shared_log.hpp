@@ -22,8 +22,9 @@ struct SharedLog {
   OpenReader open_archive;  ///< to read this machine's archive
   /// Text that the other controllers, and through them clients, know this one by when it leads.
   std::string writer;
-  /// Silence of the writer after which it is replaced. Precondition: at least 1 s more than the
-  /// store's StoreTraits::speaks_for.
+  /// Silence of the writer after which it is replaced. The difference to the store's
+  /// StoreTraits::speaks_for, 1 s with etcd, is how long the former writer has sent nothing by
+  /// then.
   Duration claims_after = Duration::milliseconds(2200);
 };
 

@@ -174,7 +174,7 @@ Status LocalCluster::start_servers(const ServerStart& options) {
 void LocalCluster::note_addresses(const ClusterAddress& cluster) {
   address_ = cluster.address;
   std::vector<std::string> all = cluster.controllers;
-  std::ranges::sort(all);  // the same for agents, whoever leads
+  std::ranges::sort(all);  // agents get the same text after each takeover
   controllers_ = fmt::format("{}", fmt::join(all, ","));
 }
 
