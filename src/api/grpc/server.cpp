@@ -307,8 +307,7 @@ CallStatus GrpcServer::refusal_of_standby(grpc::GenericCallbackServerContext& co
     return {CallCode::kUnavailable, fmt::format("{}; no leader is known", kStandbyText)};
   }
   context.AddTrailingMetadata(kLeaderKey, leader_);
-  return {CallCode::kUnavailable,
-          fmt::format("{}; the leader is at {}", kStandbyText, leader_)};
+  return {CallCode::kUnavailable, fmt::format("{}; the leader is at {}", kStandbyText, leader_)};
 }
 
 /// Identifies the caller; the method decides whether it may (api/access/authorization.hpp).

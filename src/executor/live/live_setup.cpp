@@ -151,8 +151,8 @@ void LiveSetup::note_lost(const JobNumbers& lost) {
 
 StoreTexts LiveSetup::lose_jobs(const JobNumbers& lost) {
   note_lost(lost);
-  return {{numbered(kLostText, control_.lost_jobs.size()),
-           fmt::format("{} {}", lost.from, lost.to)}};
+  return {
+      {numbered(kLostText, control_.lost_jobs.size()), fmt::format("{} {}", lost.from, lost.to)}};
 }
 
 StoreTexts LiveSetup::work_text(const std::string& text) {
