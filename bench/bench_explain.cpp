@@ -1,17 +1,23 @@
-// How fast a waiting job is explained, and how often forecasts of starts hold.
+// How fast a waiting job is explained, how long that occupies a controller's loop, and how often
+// forecasts of starts hold.
 //
-//   bench_explain [--only cost|forecasts] [--seeds N]
+//   bench_explain [--only cost|loop|forecasts] [--seeds N]
 //
+// Loop: the whole explanation, as it would be computed there, beside holding the situation for a
+// thread that computes it.
 // Forecasts: made-up traces of 64 accelerators of two types asked for twice what they have, run
 // times estimated with a log-normal error; of jobs that wait longer than ten minutes, the share
 // that starts before the median and before the ninth decile of the first forecast. Right ones: one
 // half and nine tenths.
+#include <iterator>
 #include <map>
+#include <memory>
 #include <string_view>
 
 #include "bench/bench_cluster.hpp"
 #include "bench/queue_generator.hpp"
 #include "control/control_facts.hpp"
+#include "control/core/held_situation.hpp"
 #include "fleet/spec/accelerator_fleet.hpp"
 #include "scheduler/explain/explain.hpp"
 #include "twin/simulation.hpp"
@@ -22,27 +28,29 @@ namespace {
 
 const ExplainNames kNumbers{[](JobId id) { return fmt::format("job-{}", id.value()); }};
 
-/// 12 halls of 33 pods of 32 nodes of 8.
-std::string fleet_text() {
+/// Pods of 32 nodes of 8.
+std::string fleet_text(int halls, int pods) {
   std::string text =
       "apiVersion: orrery/v1\nkind: Fleet\nname: bench\nsites:\n- name: site\n  halls:\n";
-  for (int hall = 1; hall <= 12; ++hall) {
-    text += fmt::format(
-        "  - name: hall-{}\n    pods:\n    - name: pod\n      count: 33\n      racks:\n"
-        "      - count: 8\n        cooling: in-row-or-dense-air\n"
-        "        nodes: [{{type: dgx-h100, count: 4}}]\n",
-        hall);
+  for (int hall = 1; hall <= halls; ++hall) {
+    fmt::format_to(std::back_inserter(text),
+                   "  - name: hall-{}\n    pods:\n    - name: pod\n      count: {}\n      racks:\n"
+                   "      - count: 8\n        cooling: in-row-or-dense-air\n"
+                   "        nodes: [{{type: dgx-h100, count: 4}}]\n",
+                   hall, pods);
   }
   return text;
 }
+
+constexpr const char* kTenants =
+    "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n"
+    "- {name: a, weight: 2}\n- {name: b}\n- {name: c}\n";
 
 void bench_cost() {
   constexpr std::size_t kQueue = 300;
   constexpr int kAsked = 20;
   const Facts facts = must(Facts::load({}));
-  BenchCluster cluster(facts, fleet_text(),
-                       "apiVersion: orrery/v1\nkind: Tenants\nname: t\ntenants:\n"
-                       "- {name: a, weight: 2}\n- {name: b}\n- {name: c}\n");
+  BenchCluster cluster(facts, fleet_text(12, 33), kTenants);
   QueueGenerator generator(cluster.fleet().topology(), cluster.tenants(),
                            {.seed = 1, .classes = 500, .devices_max = 1024});
   for (int refused = 0; refused < 200;) refused += cluster.run(generator.next()) ? 0 : 1;
@@ -65,6 +73,43 @@ void bench_cost() {
     print_figure({"explain", of + ", mean", sum / kAsked * 1e3, "ms", 50.0, "", std::nullopt});
     print_figure({"explain", of + ", worst", worst * 1e3, "ms", std::nullopt, "", std::nullopt});
   }
+}
+
+void bench_loop() {
+  constexpr std::size_t kQueue = 20'000;
+  constexpr int kAsked = 20;
+  const Facts facts = must(Facts::load({}));
+  BenchCluster cluster(facts, fleet_text(1, 31), kTenants);
+  QueueGenerator generator(cluster.fleet().topology(), cluster.tenants(),
+                           {.seed = 1, .classes = 500, .devices_max = 1024});
+  for (int refused = 0; refused < 200;) refused += cluster.run(generator.next()) ? 0 : 1;
+  for (std::size_t i = 0; i < kQueue; ++i) cluster.submit(generator.next());
+  const Policy policy = must(policy_named("hardware-aware"));
+  (void)cluster.decide(policy, PassKind::kFull);
+  const Situation now = cluster.situation();
+  const std::vector<std::shared_ptr<const Submission>> submissions(
+      now.waiting.size() + now.running.size(), std::make_shared<const Submission>());
+  double whole = 0;
+  double holding = 0;
+  for (int i = 0; i < kAsked; ++i) {
+    const JobId job = now.waiting[now.waiting.size() * static_cast<std::size_t>(i) / kAsked].id;
+    whole += seconds_of([&] { (void)explain(now, policy, job, kNumbers); });
+    std::unique_ptr<const HeldSituation> held;
+    holding += seconds_of([&] {
+      held = std::make_unique<const HeldSituation>(
+          now, HeldSituation::Shared{.policy = policy,
+                                     .fleet = cluster.fleet().publish(),
+                                     .submissions = submissions,
+                                     .tenants = nullptr});
+    });
+  }
+  const std::string of =
+      fmt::format("explain with {} nodes, {} running, {} waiting",
+                  cluster.fleet().topology().node_count(), now.running.size(), kQueue);
+  print_figure({"explain", of + ", computed on the loop, mean", whole / kAsked * 1e3, "ms",
+                std::nullopt, "", std::nullopt});
+  print_figure({"explain", of + ", held for a thread, mean", holding / kAsked * 1e3, "ms",
+                std::nullopt, "", std::nullopt});
 }
 
 struct Forecast {
@@ -170,6 +215,7 @@ int run(int argc, char** argv) {
     if (option == "--seeds") seeds = static_cast<std::uint64_t>(std::atoll(argv[i + 1]));
   }
   if (only.empty() || only == "cost") bench_cost();
+  if (only.empty() || only == "loop") bench_loop();
   if (only.empty() || only == "forecasts") bench_forecasts(seeds);
   return 0;
 }

@@ -1,8 +1,8 @@
 // orrery-agent: the agent of one node (node/agent/agent_process.hpp).
 //
 // Logs go to standard error. SIGTERM and SIGINT end the agent alone: keepers and ranks run on, and
-// the next agent of the directory finds them. DIR/tls holds what it shows the controller
-// (api/agents/certificates.hpp).
+// the next agent of the directory finds them; within a hold of a resource manager they end first.
+// DIR/tls holds what it shows the controller (api/agents/certificates.hpp).
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -44,15 +44,21 @@ namespace {
 constexpr const char* kControllersHelp =
     "HOST:PORT of the controller; several are separated by commas, or the option is repeated";
 
+/// How the agent joins the cluster, and in which hold.
+struct Joining {
+  std::string token;      ///< --join
+  std::string authority;  ///< file of the cluster's CA certificate
+  std::string hold;       ///< HOLD:ID; empty: in none
+};
+
 struct Options {
+  Joining joining;
   std::vector<std::string> controllers;
   std::string node;
   std::string directory;
   std::string address;
   std::string emulated;
   std::string keeper;
-  std::string join;
-  std::string authority_file;
   std::string catalog;
   std::string output = "text";
   bool discover = false;
@@ -203,6 +209,10 @@ Result<AgentProcessSetup> setup_of(const Options& options, Storage& storage) {
   setup.opening.user = setup.facts.agent.own.name;
   setup.opening.job_users = setup.facts.agent.jobs;
   setup.opening.runs_commands = true;
+  if (const std::string& hold = options.joining.hold; !hold.empty()) {
+    const std::size_t colon = hold.find(':');
+    setup.opening.hold = {.key = hold.substr(0, colon), .id = hold.substr(colon + 1)};
+  }
   setup.telemetry = telemetry_of(*spec, *machine);
   setup.spec = *std::move(spec);
   if (!setup.spec.burn_in) {
@@ -244,17 +254,21 @@ Result<std::string> join_token(const std::string& join) {
 
 /// Gets the certificate of this node, unless it has a valid one.
 Status join(const Options& options, const Env& env, const std::string& directory) {
-  if (options.join.empty() || has_joined(env, directory)) return {};
+  if (options.joining.token.empty() || has_joined(env, directory)) return {};
   constexpr std::size_t kAuthorityMax = 64 << 10;
-  Result<std::string> authority = read_file(options.authority_file, kAuthorityMax);
+  Result<std::string> authority = read_file(options.joining.authority, kAuthorityMax);
   if (!authority) return forward_error(authority);
   Result<CertificateRequest> made = request_certificate();
   if (!made) return forward_error(made);
-  Result<std::string> token = join_token(options.join);
+  Result<std::string> token = join_token(options.joining.token);
   if (!token) return forward_error(token);
-  Client client({.addresses = options.controllers, .authority = *authority});
+  // The controller may not have heard yet that the hold runs.
+  const Duration retry =
+      options.joining.hold.empty() ? Duration::seconds(10) : Duration::minutes(5);
+  Client client({.addresses = options.controllers, .authority = *authority, .retry = retry});
   v1::JoinRequest request;
   request.set_token(*token);
+  request.set_node(options.node);
   request.set_certificate_request(made->request);
   const Result<v1::JoinResponse> joined = client.call<v1::JoinResponse>("Join", request);
   if (!joined) return tl::unexpected(joined.error());
@@ -328,6 +342,23 @@ int try_machine_out() {
   return passed ? 0 : complain(passed.error());
 }
 
+void add_joining_options(CLI::App& app, Joining& joining) {
+  auto* ca = app.add_option("--ca", joining.authority,
+                            "CA certificate of the cluster: tls/ca.pem in the cluster directory");
+  app.add_option("--join", joining.token,
+                 "@FILE with the token of `orrery node token NODE` (or the token itself, which "
+                 "`ps` then shows); needed for the first start and after the certificate has "
+                 "expired. The agent keeps its certificate in the directory and renews it")
+      ->needs(ca);
+  app.add_option("--hold", joining.hold,
+                 "HOLD:ID of the hold of a resource manager in which the agent runs, as its pilot "
+                 "gives it; SIGTERM then ends the ranks as well")
+      ->check([](const std::string& text) {
+        return text.find(':') == std::string::npos ? std::string("expected HOLD:ID")
+                                                   : std::string();
+      });
+}
+
 }  // namespace
 }  // namespace orrery
 
@@ -353,13 +384,7 @@ int main(int count, char** arguments) {
   app.add_option(
       "--boot", options.boot,
       "boot number, for nodes that share a machine (default: the boot number of the kernel)");
-  auto* ca = app.add_option("--ca", options.authority_file,
-                            "CA certificate of the cluster: tls/ca.pem in the cluster directory");
-  app.add_option("--join", options.join,
-                 "@FILE with the token of `orrery node token NODE` (or the token itself, which "
-                 "`ps` then shows); needed for the first start and after the certificate has "
-                 "expired. The agent keeps its certificate in the directory and renews it")
-      ->needs(ca);
+  orrery::add_joining_options(app, options.joining);
   app.add_flag("--allow-agent-user", options.allow_agent_user,
                "let an agent that runs as root run jobs without run_as as root; allow_agent_user "
                "in DIR/agent.yaml takes precedence");

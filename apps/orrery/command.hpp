@@ -35,6 +35,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_job_change_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_log_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_node_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_hold_command(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_power_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_tenant_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen);

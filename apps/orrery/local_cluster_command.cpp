@@ -36,10 +36,13 @@ void print_running(const CommandOptions& options, const RunningCluster& cluster)
 Status up(const CommandOptions& options, const LocalOptions& asked) {
   const std::string directory = directory_to_make(options);
   RealStorage storage;
+  std::error_code failed;
+  const bool makes_fleet = !std::filesystem::exists(directory + "/fleet.yaml", failed);
   if (Status fleet = write_local_fleet(storage, directory, asked.fleet); !fleet) return fleet;
   Result<LocalCluster> cluster = LocalCluster::open(directory);
   if (!cluster) return forward_error(cluster);
   Result<std::vector<std::string>> started = cluster->start(asked.controller);
+  if (!started && makes_fleet) remove_unused_fleet(directory);
   if (!started) return forward_error(started);
   Result<RunningCluster> running = running_cluster(*cluster, *std::move(started));
   if (!running) return forward_error(running);

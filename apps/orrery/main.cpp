@@ -96,6 +96,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_job_change_commands(app, options, chosen);
   add_log_commands(app, options, chosen);
   add_node_commands(app, options, chosen);
+  add_hold_command(app, options, chosen);
   add_power_commands(app, options, chosen);
   add_tenant_commands(app, options, chosen);
   add_user_commands(app, options, chosen);

@@ -56,7 +56,7 @@ LiveCall live_call(const CommandOptions& options, LiveSession& session) {
 Status print_live(const CommandOptions& options, const Result<LiveAnswer>& answer) {
   if (!answer) return tl::unexpected(answer.error());
   if (options.output == OutputFormat::kJson) {
-    print_answer(*answer->message);
+    answer->json ? print_json(*answer->json) : print_answer(*answer->message);
     return {};
   }
   if (!answer->before.empty()) print_message(answer->before);

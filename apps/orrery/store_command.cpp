@@ -73,8 +73,9 @@ void add_store_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   });
   CLI::App& compact_verb = *store.add_subcommand(
       "compact", "replace the log so far with a snapshot; a running controller does this itself");
-  compact_verb.add_option("store", asked->path, "directory of a store")
-      ->type_name("DIR")
+  compact_verb
+      .add_option("store", asked->path, "directory of a store, or etcd:// URL of the cluster's log")
+      ->type_name("DIR|URL")
       ->required();
   compact_verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] {

@@ -110,7 +110,7 @@ void ConfigFiles::note_missing(Controller& controller, const std::string& file,
   if (applied.empty() || applied == kPolicy) return;
   const std::string text = file + ": the file is missing; its last applied version stays in effect";
   log_.warning(env_.clock.now_wall(), "file missing", {{"what", text}});
-  controller.drift().note_line(text);
+  controller.fleet().drift().note_line(text);
 }
 
 template <class Command>
@@ -162,7 +162,7 @@ void ConfigFiles::report_changes(Controller& controller, const std::string& file
   for (const LineChange& change : changes) {
     const std::string text = change_text(file, change);
     log_.warning(env_.clock.now_wall(), "file changed", {{"what", text}});
-    controller.drift().note_line(text);
+    controller.fleet().drift().note_line(text);
   }
 }
 
@@ -202,7 +202,7 @@ void ConfigFiles::compare_fleet(Controller& controller) {
       log_.warning(env_.clock.now_wall(), "fleet.yaml.applied not written",
                    {{"why", kept.error().text()}});
     }
-    return controller.drift().compare(in_use, in_use);
+    return controller.fleet().drift().compare(in_use, in_use);
   }
   report_changes(controller, "fleet.yaml", line_changes(holds, *yaml));
   const std::string path = directory_ + "/fleet.yaml";
@@ -216,7 +216,7 @@ void ConfigFiles::compare_fleet(Controller& controller) {
     if (!facts) return tl::unexpected(facts.error());
     return build_topology(file->spec, facts->catalog());
   }();
-  if (topology) return controller.drift().compare(*topology, in_use);
+  if (topology) return controller.fleet().drift().compare(*topology, in_use);
   log_.warning(env_.clock.now_wall(), "fleet.yaml was changed and is no longer a valid fleet",
                {{"why", topology.error().text()}});
 }

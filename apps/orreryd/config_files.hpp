@@ -5,6 +5,8 @@
 //   DIR/tenants.yaml, DIR/policy.yaml   where they are there: what holds since the newest start or
 //                    SIGHUP; the log keeps it
 //   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
+//   DIR/managers.yaml     resource managers that lend nodes, where it is there; read at the start
+//                    (apps/orreryd/resource_managers.hpp)
 //   DIR/catalog      facts laid over those compiled in, where it is there
 // Owned by the daemon, on its loop; the controller outlives every call that is given it.
 // Controllers that share a log have a directory each, so a start applies none of their files there:

@@ -12,6 +12,7 @@
 #include "api/access/access_service.hpp"
 #include "api/access/authorization.hpp"
 #include "api/grpc/counted_calls.hpp"
+#include "api/hold_service.hpp"
 #include "api/orrery_service.hpp"
 #include "apps/orreryd/reachable_address.hpp"
 #include "base/format/field_writer.hpp"
@@ -81,14 +82,16 @@ Status Doors::open_server() {
   const ClusterFile addresses = this->addresses();
   if (Status certified = certify(addresses); !certified) return certified;
   Result<std::unique_ptr<Server>> server =
-      Server::start(env_, {.address = addresses.address, .tls = &tls_});
+      Server::start(env_, {.address = addresses.address,
+                           .tls = &tls_,
+                           .standby = standing_.progress ? &standing_.methods : nullptr});
   if (!server) return explain(forward_error(server));
   server_ = *std::move(server);
-  Result<std::unique_ptr<HttpServer>> http =
-      HttpServer::start(env_, {.address = addresses.http, .tls = &tls_});
+  Result<std::unique_ptr<HttpServer>> http = HttpServer::start(
+      env_, {.address = addresses.http, .tls = &tls_, .standby = standing_.progress});
   if (!http) return explain(forward_error(http));
   http_ = *std::move(http);
-  follow(leader_);
+  follow(standing_.leader);
   return {};
 }
 
@@ -102,7 +105,9 @@ Status Doors::explain(Status serving) {
   return serving;
 }
 
-Status Doors::stand_by() {
+Status Doors::stand_by(AskProgress progress) {
+  standing_.methods = standby_methods(progress);
+  standing_.progress = std::move(progress);
   if (Status opened = open_server(); !opened) return opened;
   note_process();
   if (files_.text("cluster.json").value_or("").empty()) {
@@ -121,7 +126,7 @@ std::string Doors::name() const {
 }
 
 void Doors::follow(const std::string& leader) {
-  leader_ = leader;
+  standing_.leader = leader;
   if (server_ == nullptr) return;
   const std::size_t space = std::min(leader.find(' '), leader.size());
   server_->follow(leader.substr(0, space));
@@ -137,6 +142,8 @@ Status Doors::lead(Controller& controller, FleetChanged fleet_changed) {
   add_access_methods(methods, controller, env_, {*access_->tokens, access_->joins, authority_});
   add_store_methods(methods, controller);
   add_fleet_methods(methods, controller, std::move(fleet_changed));
+  add_hold_methods(methods, controller);
+  add_controller_method(methods, controller);
   methods_ = open_calls_->watched(
       counted(audited(authorized(refused_in_silence(methods, controller), controller),
                       *access_->audit, controller),
@@ -144,6 +151,13 @@ Status Doors::lead(Controller& controller, FleetChanged fleet_changed) {
   server_->lead({controller, methods_, *access_->tokens});
   http_->lead({controller, methods_, *access_->tokens});
   return announce(controller);
+}
+
+PilotRoute Doors::pilot_route() const {
+  const ClusterFile file = cluster_file({});
+  PilotRoute route{.controllers = file.controllers, .authority = authority_.certificate};
+  if (route.controllers.empty()) route.controllers = {file.address};
+  return route;
 }
 
 void Doors::note_process() {

@@ -26,10 +26,12 @@
 #include "api/grpc/open_calls.hpp"
 #include "api/grpc/server.hpp"
 #include "api/http/http_server.hpp"
+#include "api/standby/standby_service.hpp"
 #include "api/store_service.hpp"
 #include "apps/orreryd/config_files.hpp"
 #include "base/env.hpp"
 #include "base/log.hpp"
+#include "executor/slurm/slurm_setup.hpp"
 
 namespace orrery {
 
@@ -48,9 +50,10 @@ class Doors {
   Doors(const Env& env, const Log& log, DoorOptions options, ConfigFiles& files)
       : env_(env), log_(log), options_(std::move(options)), files_(files) {}
 
-  /// Opens the door of agents, and refuses clients. Precondition: DIR/tls is there. Errors: the
-  /// files; it cannot listen.
-  [[nodiscard]] Status stand_by();
+  /// Opens the door of agents, and refuses clients but for what a standby says of itself.
+  /// `progress` is called on the loop, also for a while after the controller leads. Precondition:
+  /// DIR/tls is there. Errors: the files; it cannot listen.
+  [[nodiscard]] Status stand_by(AskProgress progress);
   [[nodiscard]] bool stands_by() const { return server_ != nullptr; }
   /// Returns the addresses by which other controllers know this one: "HOST:PORT HOST:PORT", of gRPC
   /// and of HTTP, the second of which may be missing. Precondition: --listen was given.
@@ -59,6 +62,8 @@ class Doors {
   void follow(const std::string& leader);
   /// Opens all doors to the controller. Errors: the files; it cannot listen.
   [[nodiscard]] Status lead(Controller& controller, FleetChanged fleet_changed);
+  /// Returns how agents in a hold reach the controllers. Precondition: it leads.
+  [[nodiscard]] PilotRoute pilot_route() const;
 
  private:
   /// The books of who may do what.
@@ -84,7 +89,12 @@ class Doors {
   Log log_;
   DoorOptions options_;
   ConfigFiles& files_;
-  std::string leader_;
+  /// What a standby tells; empty: the controller was never one.
+  struct Standing {
+    std::string leader;
+    AskProgress progress;
+    MethodTable methods;
+  } standing_;
   std::optional<Access> access_;  ///< none, as the next: it does not lead
   std::optional<OpenCalls> open_calls_;
   MethodTable methods_;

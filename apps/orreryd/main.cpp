@@ -18,6 +18,7 @@
 #include "apps/option_hooks.hpp"
 #include "apps/orreryd/config_files.hpp"
 #include "apps/orreryd/doors.hpp"
+#include "apps/orreryd/resource_managers.hpp"
 #include "base/log.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/terminal_text.hpp"
@@ -205,7 +206,10 @@ Standby::Events Daemon::standby_events() {
 void Daemon::take_texts(const StoreTexts& texts) {
   if (Status taken = shared_files_->take(texts); !taken) return fail(taken.error());
   if (doors_->stands_by() || !SharedFiles::has_authority(texts)) return;
-  if (Status open = doors_->stand_by(); !open) fail(open.error());
+  const auto progress = [this] {
+    return standby_ == nullptr ? StandbyProgress() : standby_->progress();
+  };
+  if (Status open = doors_->stand_by(progress); !open) fail(open.error());
 }
 
 void Daemon::take_lead(LiveStart start) {
@@ -240,8 +244,11 @@ Status Daemon::lead(std::unique_ptr<Controller> controller, LogOwner owner) {
   if (ending_ == nullptr) {
     if (Status watching = watch(); !watching) return watching;
   }
-  return doors_->lead(*controller_,
-                      [this](const std::string& fleet) { files_.keep_fleet(*controller_, fleet); });
+  const auto keep_fleet = [this](const std::string& fleet) {
+    files_.keep_fleet(*controller_, fleet);
+  };
+  if (Status open = doors_->lead(*controller_, keep_fleet); !open) return open;
+  return begin_resource_managers(real_, files_, doors_->pilot_route(), *controller_);
 }
 
 int Daemon::run() {

@@ -90,6 +90,9 @@ void FleetLink::carry_out(const Action& action, const State& state, Instant now)
     apply(*clock, now);
   } else if (const auto* repair = std::get_if<RepairNode>(&action)) {
     this->repair(*repair, now);
+  } else if (const auto* greet = std::get_if<GreetNode>(&action)) {
+    contact(greet->node).joins = true;
+    ask(greet->node, now);
   }
 }
 
@@ -306,13 +309,14 @@ void FleetLink::deliver(const Report& report, Instant now) {
 bool FleetLink::in_session(const Report& report, Instant now) {
   Contact& node = contact(report.from.node);
   if (node.met && report.from == node.agent) return true;
-  if (node.awaiting == 0 || node.asked + setup_.repeat <= now) ask(report.from.node, now);
+  if (node.question.awaiting == 0 || node.question.asked + setup_.repeat <= now)
+    ask(report.from.node, now);
   return false;
 }
 
 void FleetLink::ask(NodeId node, Instant now) {
-  contact(node).awaiting = order(node, Reconcile{}).sequence;
-  contact(node).asked = now;
+  contact(node).question.awaiting = order(node, Reconcile{}).sequence;
+  contact(node).question.asked = now;
 }
 
 void FleetLink::note_alive(NodeId node, Instant now) {
@@ -334,6 +338,7 @@ void FleetLink::hear(const Report& report, const Heartbeat& beat, Instant now) {
   node.clock = std::max(node.clock, beat.at);
   node.signals = beat.signals;
   note_alive(id, now);
+  if (node.joins && node.question.asked + setup_.repeat <= now) ask(id, now);
   if (node.unsettled) repeat(id, now);
   if (now >= node.renew_at) renew(id, now);
   if (node.mending && node.mending_sent + setup_.repeat_mending <= now) send_mending(id, now);
@@ -344,9 +349,12 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
   Contact& node = contact(id);
   // Only the answer to the last question counts, and once: a duplicate may come from an agent that
   // has died since.
-  if (node.awaiting == 0 || hello.answers != OrderStamp{setup_.term, node.awaiting}) return;
-  node.awaiting = 0;
+  if (node.question.awaiting == 0 ||
+      hello.answers != OrderStamp{setup_.term, node.question.awaiting})
+    return;
+  node.question.awaiting = 0;
   const bool fresh = !node.met || report.from != node.agent;
+  const bool joins = std::exchange(node.joins, false) || fresh;
   const bool rebooted = node.agent.boot != 0 && node.agent.boot != report.from.boot;
   node.agent = report.from;
   node.met = true;
@@ -369,7 +377,7 @@ void FleetLink::hear(const Report& report, const Hello& hello, Instant now) {
   } else {
     find_missing(hello, id, bar, now);
   }
-  if (fresh) {
+  if (joins) {
     tell(NodeJoined{id, report.from.boot});
     (void)watch_.heard(id, now);
   } else {

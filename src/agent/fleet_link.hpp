@@ -79,12 +79,16 @@ class FleetLink final : public Executor {
   [[nodiscard]] std::vector<ExecutorEffect> take() override;
 
  private:
+  struct Question {
+    std::uint64_t awaiting = 0;  ///< its sequence, until it is answered; 0: it is
+    Instant asked;
+  };
   /// The state of a node's agent.
   struct Contact {
-    AgentIdentity agent;         ///< before the first answer only the boot id that control knows
-    bool met = false;            ///< it has answered with Hello
-    std::uint64_t awaiting = 0;  ///< sequence of the unanswered Reconcile; 0: none
-    Instant asked;
+    AgentIdentity agent;     ///< before the first answer only the boot id that control knows
+    bool met = false;        ///< it has answered with Hello
+    bool joins = false;      ///< its next Hello tells control that the node has joined
+    Question question;       ///< the newest Reconcile
     std::uint64_t beat = 0;  ///< newest heartbeat
     Instant clock;           ///< the node's own clock at that heartbeat
     Instant renew_at = Instant::max();

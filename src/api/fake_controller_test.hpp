@@ -87,6 +87,8 @@ class FakeController {
     server_.reset();
   }
   [[nodiscard]] const std::string& authority() const { return authority_.certificate; }
+  /// The authority with its key, for another controller of the same cluster.
+  [[nodiscard]] const TlsIdentity& identity() const { return authority_; }
   [[nodiscard]] std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
  private:

@@ -13,8 +13,8 @@
 #include "api/exec_service.hpp"
 #include "api/jobs/archive_walk.hpp"
 #include "api/jobs/job_changes.hpp"
+#include "api/jobs/job_explanation.hpp"
 #include "api/jobs/job_listing.hpp"
-#include "api/jobs/job_notes.hpp"
 #include "api/log_reading.hpp"
 #include "api/page.hpp"
 #include "api/views.hpp"
@@ -22,8 +22,6 @@
 #include "base/text/count_text.hpp"
 #include "base/text/name_check.hpp"
 #include "base/text/nearest_name.hpp"
-#include "base/text/terminal_text.hpp"
-#include "scheduler/explain/explain.hpp"
 
 namespace orrery {
 namespace {
@@ -183,31 +181,7 @@ void Methods::wait_job(const v1::WaitJobRequest& request, const CallPtr& call) c
 
 void Methods::explain_job(const v1::ExplainJobRequest& request, const CallPtr& call) const {
   const std::optional<JobId> id = job_of(request, call);
-  if (!id) return;
-  const Job& job = state().job(*id);
-  v1::Explanation view;
-  view.set_id(id->value());
-  if (job.phase == JobPhase::kQueued) {
-    const Visibility sees = visibility(*call);
-    const ExplainNames names{[sees](JobId other) { return sees.job_text(other); }};
-    Explanation found = explain(state().situation(controller_.now()), state().policy(), *id, names);
-    if (const auto never = controller_.fleet().why_never(*id)) found.set_never(*never);
-    std::string text = found.text();
-    const std::string out = out_of_service_text(state(), job.submission->request, sees);
-    if (!out.empty()) text += fmt::format("  not there   {}\n", out);
-    view.set_text(std::move(text));
-  } else {
-    const v1::Job shown = job_view(controller_, *id, JobDetail::kRow);
-    std::string text = fmt::format("Job {} ({}) is {}", id->value(), job.name, shown.phase());
-    if (!shown.waiting().empty()) text += ": it " + shown.waiting();
-    const std::string slowed = slowed_note(controller_, job);
-    if (!slowed.empty()) text += ": it " + slowed;
-    const bool has_reason = !shown.reason().empty() && shown.reason() != shown.phase();
-    if (has_reason) text += ", its last attempt stopped: " + shown.reason();
-    if (!shown.blame().empty()) text += " (" + shown.blame() + ")";
-    view.set_text(terminal_text(text, Newlines::kEscaped) + ".\n");
-  }
-  read(call, std::move(view));
+  if (id) begin_explanation(controller_, *id, call);
 }
 
 void Methods::read_log(const v1::ReadLogRequest& request, const CallPtr& call) const {

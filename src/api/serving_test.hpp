@@ -25,6 +25,7 @@
 #include "api/http/http_server.hpp"
 #include "api/orrery_service.hpp"
 #include "api/renewal/certificate_call.hpp"
+#include "api/standby/standby_service.hpp"
 #include "api/store_service.hpp"
 #include "api/views.hpp"
 #include "base/system/real_clock.hpp"
@@ -57,6 +58,15 @@ class Serving {
   ~Serving() {
     loop_->env().post([this] { loop_->stop(); });
     thread_.join();
+  }
+
+  /// What a standby that serves says of itself.
+  static StandbyProgress progress() {
+    return {.leader = "10.0.0.7:70 10.0.0.7:71",
+            .term = 5,
+            .batch = 812,
+            .behind_batches = 3,
+            .behind = Duration::milliseconds(1500)};
   }
 
   /// Runs a function in the controller's thread, for tests that inspect it.
@@ -110,12 +120,14 @@ class Serving {
     add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
     add_store_methods(table, *controller);
     add_fleet_methods(table, *controller);
+    add_controller_method(table, *controller);
     OpenCalls calls(real->env(), *tokens);
     methods = calls.watched(counted(audited(authorized(table, *controller), *audit, *controller),
                                     controller->counts()));
     const ServerTls tls = certify_server(authority, {}, real->env().clock.now_wall()).value();
-    const auto server = Server::start(real->env(), {.tls = &tls}).value();
-    const auto rest = HttpServer::start(real->env(), {.tls = &tls}).value();
+    const MethodTable standing = standby_methods(progress);
+    const auto server = Server::start(real->env(), {.tls = &tls, .standby = &standing}).value();
+    const auto rest = HttpServer::start(real->env(), {.tls = &tls, .standby = progress}).value();
     lead = [&] {
       server->lead({*controller, methods, *tokens});
       rest->lead({*controller, methods, *tokens});

@@ -177,8 +177,16 @@ std::uint32_t placed_accelerators(const Job& job) {
   return count;
 }
 
+void add_loan(const NodeRecord& record, v1::Node& view) {
+  view.set_hold(record.hold);
+  const bool ends = record.lent_until != Instant::max();
+  if (ends) *view.mutable_lent_until() = timestamp_of(record.lent_until);
+}
+
+/// Adds when the node takes no jobs: maintenance, and the end of its loan.
 void add_windows(const State& state, NodeId id, v1::Node& view) {
-  for (const auto& [window, plan] : state.maintenance()) {
+  add_loan(state.node(id), view);
+  for (const auto& [window, plan] : state.closed().windows()) {
     if (std::find(plan.nodes.begin(), plan.nodes.end(), id) == plan.nodes.end()) continue;
     v1::MaintenanceWindow& shown = *view.add_maintenance();
     *shown.mutable_from() = timestamp_of(plan.from);
@@ -470,12 +478,12 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
     const std::optional<AgentOpening>& agent = controller.agents().of(id).opening;
     if (agent && agent->inventory.emulated) view.set_emulated(true);
   }
-  const auto& [unknown, missing] = controller.drift().nodes();
+  const auto& [unknown, missing] = controller.fleet().drift().nodes();
   view.mutable_unknown_nodes()->Add(unknown.begin(), unknown.end());
   view.mutable_missing_nodes()->Add(missing.begin(), missing.end());
   // The file of tenants has the quotas of all of them.
   if (sees.everything()) {
-    const std::vector<std::string>& changes = controller.drift().lines();
+    const std::vector<std::string>& changes = controller.fleet().drift().lines();
     view.mutable_file_changes()->Add(changes.begin(), changes.end());
   }
   view.set_nodes_ready(ready);
@@ -490,6 +498,8 @@ v1::Cluster cluster_view(const Controller& controller, const Visibility& sees) {
   view.set_policy(state.policy().name);
   view.set_state(fmt::format("{:016x}", digest_of(state)));
   view.set_halted(controller.host().halted());
+  view.set_log_bytes(controller.store().room().bytes());
+  view.set_log_warning(controller.store().room().warning());
   return view;
 }
 
@@ -542,7 +552,9 @@ std::string out_of_service_text(const State& state, const JobRequest& request,
     const NodeId id(n);
     const NodeRecord& record = state.node(id);
     const bool there = record.health == NodeHealth::kReady && !record.spare;
-    if (there || !types.contains(topology.group(id).type) || ++count > kNamed) continue;
+    // What a resource manager does not lend is told with its holds.
+    const bool passed_over = there || record.is_away() || !types.contains(topology.group(id).type);
+    if (passed_over || ++count > kNamed) continue;
     std::string how(word_of(record.health));
     if (record.health == NodeHealth::kReady) how = "kept as a spare";
     if (record.health == NodeHealth::kJoining && record.boot == 0) how = "never joined";

@@ -50,6 +50,12 @@ struct RepairNode {
   FaultLayer layer = FaultLayer::kHost;
 };
 
+/// Asks the agent of a node that was lent for its identity: NodeJoined follows, even if that agent
+/// was known before.
+struct GreetNode {
+  NodeId node;
+};
+
 /// Requests the search of a missing plan.
 struct SearchPlan {
   PlanKey key;
@@ -60,7 +66,8 @@ struct RunFullPass {
   std::uint64_t version = 0;
 };
 
-using Action = std::variant<StartRanks, StopRanks, ApplyClock, RepairNode, SearchPlan, RunFullPass>;
+using Action =
+    std::variant<StartRanks, StopRanks, ApplyClock, RepairNode, SearchPlan, RunFullPass, GreetNode>;
 
 /// The answer to a command; for an observation, the error says which part was ignored and why.
 struct Answer {

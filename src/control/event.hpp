@@ -122,6 +122,16 @@ struct NodeBooted {
   std::uint64_t boot = 0;
 };
 
+/// A resource manager lends a node for a time, or does not: then `hold` is empty. Jobs are off the
+/// node by `until`.
+struct NodeLent {
+  NodeId node;
+  bool managed = true;  ///< false: the node is the cluster's own
+  std::string hold;     ///< "MANAGER/KEY" (executor/holds/hold.hpp)
+  Instant until = Instant::max();
+  NodeHealth health = NodeHealth::kJoining;  ///< from now on
+};
+
 /// A node is kept back to replace lost ones, or returns to normal use.
 struct SpareSet {
   NodeId node;
@@ -269,6 +279,6 @@ using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, Jo
                            NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
                            SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
                            IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled,
-                           NodeAccused, JobHoldSet, JobChanged, FleetSet, JobResolved>;
+                           NodeAccused, JobHoldSet, JobChanged, FleetSet, JobResolved, NodeLent>;
 
 }  // namespace orrery

@@ -194,6 +194,22 @@ struct NodeRepaired {
   NodeId node;
 };
 
+/// A resource manager lends the node until then, as part of a hold. Repeated with another `until`,
+/// it changes the time. Without a hold: the node is the cluster's own, no manager's any more.
+struct NodeGranted {
+  NodeId node;
+  std::string hold;  ///< "MANAGER/KEY" (executor/holds/hold.hpp)
+  Instant until = Instant::max();
+};
+
+/// A resource manager does not lend the node: it has never done so, or takes it back. This is no
+/// fault of the node.
+struct NodeAbsent {
+  NodeId node;
+  bool gone = false;  ///< no process of a hold is left there, which the manager proves
+  std::string why;
+};
+
 struct LinkObserved {
   LinkId link;
   LinkState state;
@@ -227,7 +243,7 @@ using InputKind =
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
                  PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet,
-                 ResolveJob>;
+                 ResolveJob, NodeGranted, NodeAbsent>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

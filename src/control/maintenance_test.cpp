@@ -76,18 +76,18 @@ TEST_F(MaintenanceTest, ThatIsCalledOffGivesItsNodesBack) {
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
   cluster_.send(SetMaintenance{1, {}, {}, {}});
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
-  EXPECT_TRUE(cluster_.state().maintenance().empty());
+  EXPECT_TRUE(cluster_.state().closed().windows().empty());
 }
 
 TEST_F(MaintenanceTest, LetsGoOfANodeThatIsResumed) {
   window(0, {node_, NodeId(1)});
   window(0, {node_});
-  EXPECT_EQ(cluster_.state().maintenance().size(), 2u);
+  EXPECT_EQ(cluster_.state().closed().windows().size(), 2u);
   cluster_.wait(Duration::hours(1));
   cluster_.send(ResumeNode{node_});
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
   EXPECT_EQ(cluster_.health(NodeId(1)), NodeHealth::kDrained);
-  EXPECT_EQ(cluster_.state().maintenance().size(), 1u);
+  EXPECT_EQ(cluster_.state().closed().windows().size(), 1u);
 }
 
 TEST_F(MaintenanceTest, ToComeIsForWhoIsDoneBefore) {
@@ -153,7 +153,7 @@ TEST_F(MaintenanceTest, LastsThroughASnapshot) {
   cluster_.wait(Duration::hours(1));
   State again(cluster_.setup());
   ASSERT_TRUE(restore(again, snapshot_of(cluster_.state())));
-  EXPECT_TRUE(again.in_window(node_, cluster_.now()));
+  EXPECT_TRUE(again.closed().in_window(node_, cluster_.now()));
   EXPECT_FALSE(again.node(node_).drain);
   EXPECT_TRUE(again.node(NodeId(2)).drain);
   ASSERT_EQ(again.situation(cluster_.now()).closures.size(), 1u);

@@ -97,6 +97,8 @@ class ControlHost {
 
   [[nodiscard]] const Core& core() const { return *core_; }
   [[nodiscard]] const State& state() const { return core_->state(); }
+  /// Returns the state as a reader beside the loop needs it, see Core::hold().
+  [[nodiscard]] std::unique_ptr<const HeldSituation> hold(Instant now) { return core_->hold(now); }
   /// Returns the ranks in `report` whose attempts are not in the log.
   [[nodiscard]] std::vector<UnknownRanks> unknown_in(const Report& report) const;
   /// The reported ranks because of which the host is halted; empty: it is not halted.

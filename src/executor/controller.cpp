@@ -28,6 +28,16 @@ std::unique_ptr<AgentHost> make_host(LiveStart& start, const ControllerOptions& 
   return std::make_unique<AgentHost>(std::move(start.core), setup, outlet, start.clock.now());
 }
 
+/// Both arguments outlive the result.
+std::function<std::string(JobId)> archived_form(const ControllerOptions& options,
+                                                const Controller& controller) {
+  if (!options.archived_form) return {};
+  return [&options, &controller](JobId job) {
+    return options.archived_form(
+        {controller.state(), job, controller.now(), controller.agents().notes_of(job)});
+  };
+}
+
 }  // namespace
 
 // --- Begin --------------------------------------------------------------------------------------
@@ -43,13 +53,14 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
     : options_(std::move(options)),
       counts_{.since = start.began},
       setup_(std::move(start.setup)),
-      drift_(env, log),
       host_(env.timers,
             {.clock = start.clock,
              .directory = options_.directory,
              .wake = [this] { act_when_due(); },
              .changed = [this] { schedule(); }},
             make_host(start, options_, *this)),
+      holds_(log,
+             {host_, start.cluster, static_cast<std::uint64_t>(start.store.term), start.step_key}),
       store_(env, log, std::move(start.store),
              {.host = host_,
               .settings = options_.settings,
@@ -57,12 +68,14 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
               .history = start.history,
               .writer = std::move(start.writer),
               .record = std::move(start.record),
-              .archived_form = options_.archived_form
-                                   ? [this](JobId job) {
- return options_.archived_form({state(), job, now(), agents().notes_of(job)});
- }
-                                   : std::function<std::string(JobId)>(),
-              .durable = [this](std::uint64_t input) { durable(input); },
+              .archived_form = archived_form(options_, *this),
+              .durable =
+                  [this](std::uint64_t input) {
+                    events_.durable(input);
+                    host_.control().durable(input);
+                    store_.log().snapshot_if_due();
+                    schedule();
+                  },
               .may_speak = [this] { host_.control().release(); },
               .failed = options_.failed}),
       events_(env, log, host_.state(), store_.open_log()),
@@ -70,6 +83,7 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
                 {.cluster = start.cluster,
                  .state = host_.state(),
                  .clock = start.clock,
+                 .lent = holds_.lent_nodes(),
                  .counts = counts_,
                  .keys = std::move(start.agent_keys),
                  .step_key = std::move(start.step_key)}),
@@ -83,12 +97,12 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
                     .store = store_,
                     .agents = sessions_.agents(),
                     .settings = options_.settings}),
-      fleet_(log, host_,
-             {.setup = *setup_, .sessions = sessions_, .side = side_, .drift = drift_}) {
+      fleet_(env, log, host_,
+             {.setup = *setup_, .sessions = sessions_, .side = side_, .holds = holds_}) {
   store_.log().commit();
   fleet_.renew_waiting();
   schedule();
-  store_.disk().look();
+  store_.look();
   log.info(env.clock.now_wall(), "history read",
            {{"jobs", state().jobs()},
             {"events", start.history.read.events},
@@ -98,7 +112,8 @@ Controller::Controller(const Env& env, const Log& log, ControllerOptions options
 // --- Time ---------------------------------------------------------------------------------------
 
 void Controller::schedule() {
-  Instant due = std::min(host_.control().next_due(), store_.archive().next_due());
+  Instant due =
+      std::min({host_.control().next_due(), store_.archive().next_due(), holds_.next_due()});
   if (fleet_.renews()) due = std::min(due, now());
   host_.wake_at(due);
 }
@@ -114,6 +129,7 @@ void Controller::act_when_due() {
   if (host_.link().superseded_by() != 0) {
     options_.failed({ErrorKind::kEnvironment, "another controller has taken over", {}});
   }
+  holds_.advance(until);
   // Some in each turn: other calls do not wait until thousands are resolved.
   fleet_.renew(until);
   store_.log().snapshot_if_due();
@@ -132,16 +148,10 @@ std::uint64_t Controller::append(Instant at, std::span<const Event> events) {
     counts_.note(event, state());
     if (const auto* end = std::get_if<JobEnded>(&event)) store_.archive().on_end(at, end->job);
     fleet_.note(event);
+    if (const auto* lent = std::get_if<NodeLent>(&event)) sessions_.note(*lent);
   }
   store_.log().commit();
   return input;
-}
-
-void Controller::durable(std::uint64_t input) {
-  events_.durable(input);
-  host_.control().durable(input);
-  store_.log().snapshot_if_due();
-  schedule();
 }
 
 bool Controller::may_speak() { return store_.log().may_speak(); }

@@ -23,8 +23,8 @@
 #include "executor/agents/report_delivery.hpp"
 #include "executor/controller_options.hpp"
 #include "executor/fleet_changes.hpp"
+#include "executor/holds/live_holds.hpp"
 #include "executor/jobs/submissions.hpp"
-#include "executor/live/config_drift.hpp"
 #include "executor/live/event_feed.hpp"
 #include "executor/live/live_counts.hpp"
 #include "executor/live/live_host.hpp"
@@ -67,13 +67,14 @@ class Controller final : private HostOutlet {
   [[nodiscard]] const LiveHost& host() const { return host_; }
   [[nodiscard]] const AgentBook& agents() const { return sessions_.agents(); }
   [[nodiscard]] AgentSessions& sessions() { return sessions_; }
+  [[nodiscard]] LiveHolds& holds() { return holds_; }
+  [[nodiscard]] const LiveHolds& holds() const { return holds_; }
   [[nodiscard]] Submissions& submissions() { return submissions_; }
   [[nodiscard]] FleetChanges& fleet() { return fleet_; }
   [[nodiscard]] const FleetChanges& fleet() const { return fleet_; }
   [[nodiscard]] EventFeed& events() { return events_; }
   [[nodiscard]] const LiveStore& store() const { return store_; }
-  [[nodiscard]] ConfigDrift& drift() { return drift_; }
-  [[nodiscard]] const ConfigDrift& drift() const { return drift_; }
+  [[nodiscard]] SideReads& reads() { return side_.reads(); }
   [[nodiscard]] LiveCounts& counts() { return counts_; }
   [[nodiscard]] const LiveCounts& counts() const { return counts_; }
 
@@ -85,15 +86,14 @@ class Controller final : private HostOutlet {
   void run_full_pass(Core& core, Instant now) override;
   void search_plan(const PlanKey& key) override;
 
-  void durable(std::uint64_t input);
   void schedule();
   void act_when_due();
 
   ControllerOptions options_;
   LiveCounts counts_;
   std::unique_ptr<LiveSetup> setup_;
-  ConfigDrift drift_;
   LiveHost host_;
+  LiveHolds holds_;
   LiveStore store_;
   EventFeed events_;
   AgentSessions sessions_;

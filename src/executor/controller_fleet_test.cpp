@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <latch>
 #include <set>
 
 #include "executor/controller_test.hpp"
@@ -125,6 +126,25 @@ TEST_F(ControllerFleetTest, PlansOfAChangedFleetAreReplayedAndRunOn) {
   ASSERT_FALSE(small);
   EXPECT_NE(small.error().text().find("plans by which jobs run: 0; end them"), std::string::npos)
       << small.error().text();
+}
+
+TEST_F(ControllerFleetTest, AReadOfAHeldSituationKeepsTheFleetThatItBeganWith) {
+  ASSERT_TRUE(apply(grown("node7")));
+  std::latch go_on(1);
+  std::optional<std::uint32_t> nodes;
+  ASSERT_TRUE(controller_->reads().add([&]() -> SideReads::Read {
+    return [&](const HeldSituation& held) -> SideReads::Finish {
+      go_on.wait();
+      const std::uint32_t count = held.situation().fleet.topology().node_count();
+      return [&nodes, count] { nodes = count; };
+    };
+  }));
+  for (const char* next : {"node8", "node9"}) ASSERT_TRUE(apply(grown(next)));
+  const Result<FleetChange> last = apply(kLabFleet);
+  go_on.count_down();
+  ASSERT_TRUE(last) << last.error().text();
+  await([&] { return nodes.has_value(); });
+  EXPECT_EQ(nodes, 3u);
 }
 
 TEST_F(ControllerFleetTest, ChangedPricesCountFromTheChangeOn) {

@@ -111,7 +111,8 @@ void FleetChanges::use(const FleetMap& map) {
   followers_.sessions.use(map);
   host_.control().renew_link(host_.now());
   followers_.side.use_next_fleet();
-  followers_.drift.forget_nodes();
+  followers_.holds.take_up_fleet();
+  drift_.forget_nodes();
   log_.info(host_.clock().wall(), "fleet changed",
             {{"added", map.added().size()}, {"retired", map.retired().size()}});
 }

@@ -16,6 +16,7 @@
 #include "base/env.hpp"
 #include "base/log.hpp"
 #include "executor/agents/agent_sessions.hpp"
+#include "executor/holds/live_holds.hpp"
 #include "executor/live/config_drift.hpp"
 #include "executor/live/live_host.hpp"
 #include "executor/live/live_setup.hpp"
@@ -54,10 +55,10 @@ class FleetChanges {
     LiveSetup& setup;
     AgentSessions& sessions;
     SideDecisions& side;
-    ConfigDrift& drift;
+    LiveHolds& holds;
   };
-  FleetChanges(const Log& log, LiveHost& host, const Followers& followers)
-      : log_(log), host_(host), followers_(followers) {}
+  FleetChanges(const Env& env, const Log& log, LiveHost& host, const Followers& followers)
+      : log_(log), host_(host), followers_(followers), drift_(env, log) {}
 
   using Answered = std::function<void(Result<FleetChange>)>;
   /// Changes the fleet to that of a Fleet file; `answered` is called when the change is durable.
@@ -84,6 +85,10 @@ class FleetChanges {
   /// Resolves the next of them; the caller calls LiveHost::changed().
   void renew(Instant now);
 
+  /// Where the configuration files differ from what the cluster runs with.
+  [[nodiscard]] ConfigDrift& drift() { return drift_; }
+  [[nodiscard]] const ConfigDrift& drift() const { return drift_; }
+
  private:
   [[nodiscard]] Result<FleetChange> change_to(const std::string& yaml) const;
   [[nodiscard]] std::string digest() const;
@@ -94,6 +99,7 @@ class FleetChanges {
   Log log_;
   LiveHost& host_;
   Followers followers_;
+  ConfigDrift drift_;
 };
 
 }  // namespace orrery

@@ -8,7 +8,7 @@
 namespace orrery {
 
 SideDecisions::SideDecisions(const Env& env, const Options& options)
-    : env_(env), options_(options) {
+    : env_(env), options_(options), reads_(env, options_.host) {
   passes_.emplace(*options_.host.state().setup().tree);
 }
 
@@ -39,10 +39,12 @@ void SideDecisions::search_plan(const PlanKey& key) {
 void SideDecisions::use_next_fleet() {
   ++fleets_;
   pass_thread_.run([this, tree = options_.host.state().setup().tree] { passes_.emplace(*tree); });
-  // Behind the searches and passes on the fleet of before, which need its facts.
+  // Behind the searches, passes and reads on the fleet of before, which need its facts.
   search_thread_.run([this, change = fleets_] {
-    pass_thread_.run(
-        [this, change] { env_.post([this, change] { options_.setup.forget_left(change); }); });
+    pass_thread_.run([this, change] {
+      reads_.after_running(
+          [this, change] { env_.post([this, change] { options_.setup.forget_left(change); }); });
+    });
   });
 }
 

@@ -28,10 +28,11 @@ void SideThread::work() {
   while (true) {
     wake_.wait(lock, [this] { return phase_ == Phase::kEnding || !queue_.empty(); });
     if (phase_ == Phase::kEnding) return;
-    const std::function<void()> next = std::move(queue_.front());
+    std::function<void()> next = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
     next();
+    next = nullptr;  // what it holds may take long to destroy
     lock.lock();
   }
 }

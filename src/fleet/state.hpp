@@ -25,9 +25,10 @@ enum class NodeHealth : std::uint8_t {
   kDrained,
   kQuarantined,
   kRepairing,
+  kAbsent,  ///< belongs to a resource manager, which does not lend it now
 };
 
-inline std::array<EnumWord<NodeHealth>, 8> enum_words(NodeHealth) {
+inline std::array<EnumWord<NodeHealth>, 9> enum_words(NodeHealth) {
   return {{{"joining", NodeHealth::kJoining},
            {"ready", NodeHealth::kReady},
            {"suspect", NodeHealth::kSuspect},
@@ -35,7 +36,8 @@ inline std::array<EnumWord<NodeHealth>, 8> enum_words(NodeHealth) {
            {"draining", NodeHealth::kDraining},
            {"drained", NodeHealth::kDrained},
            {"quarantined", NodeHealth::kQuarantined},
-           {"repairing", NodeHealth::kRepairing}}};
+           {"repairing", NodeHealth::kRepairing},
+           {"absent", NodeHealth::kAbsent}}};
 }
 
 struct NodeState {

@@ -24,13 +24,20 @@ void code(Codec& codec, S& value) {
 }
 
 /// The server adds the key that the agent shows: it is not sent.
+template <class Codec, SameStruct<HoldName> S>
+void code(Codec& codec, S& value) {
+  auto& [key, id] = value;
+  codec.named("key id", key, id);
+}
+
 template <class Codec, SameStruct<AgentOpening> S>
 void code(Codec& codec, S& value) {
   [[maybe_unused]] auto& [node, address, boot, incarnation, version, inventory, process, key, user,
-                          job_users, runs_commands] = value;
+                          job_users, runs_commands, hold] = value;
   codec.named(
-      "node address boot incarnation version inventory process user job_users runs_commands", node,
-      address, boot, incarnation, version, inventory, process, user, job_users, runs_commands);
+      "node address boot incarnation version inventory process user job_users runs_commands hold",
+      node, address, boot, incarnation, version, inventory, process, user, job_users, runs_commands,
+      hold);
 }
 
 template <class Codec, SameStruct<AgentWelcome> S>
@@ -153,6 +160,12 @@ template <class Codec, SameStruct<KeptLog> S>
 void code(Codec& codec, S& value) {
   auto& [attempt, gang, rank, part] = value;
   codec.named("attempt gang rank part", attempt, gang, rank, part);
+}
+
+template <class Codec, SameStruct<HoldEnding> S>
+void code(Codec& codec, S& value) {
+  auto& [why] = value;
+  codec.named("why", why);
 }
 
 template <class Codec, SameStruct<AttemptNotes> S>

@@ -59,6 +59,12 @@ struct ShownKey {
   friend bool operator==(const ShownKey&, const ShownKey&) = default;
 };
 
+/// Names a hold of a resource manager (executor/holds/hold.hpp).
+struct HoldName {
+  std::string key;
+  std::string id;  ///< the resource manager's
+};
+
 /// The first message of an agent.
 struct AgentOpening {
   std::string node;     ///< its name in the fleet
@@ -72,6 +78,7 @@ struct AgentOpening {
   std::string user;           ///< POSIX user of the agent
   JobUsers job_users = JobUsers::kUntold;
   bool runs_commands = false;  ///< whether it understands AttemptExecOpen
+  HoldName hold;               ///< hold in which it runs; without a key: in none
 };
 
 /// The answer to AgentOpening.
@@ -141,6 +148,11 @@ struct KeptLog {
   LogPart part;
 };
 
+/// The resource manager ends the hold in which the agent runs: the ranks here are to end now.
+struct HoldEnding {
+  std::string why;
+};
+
 /// What an accelerator's driver reads; a value that it does not report is absent.
 struct AcceleratorReading {
   std::optional<double> power_w;
@@ -188,7 +200,7 @@ struct AttemptExecOpen {
 };
 
 using AgentMessage = std::variant<AgentOpening, Report, AttemptLogPart, KeptLog, AttemptNotes,
-                                  NodeReading, ExecOutput, ExecEnd>;
+                                  NodeReading, ExecOutput, ExecEnd, HoldEnding>;
 using ControllerMessage =
     std::variant<AgentWelcome, NodeOrder, AttemptLogQuestion, BurnIn, AttemptExecOpen, ExecInput>;
 

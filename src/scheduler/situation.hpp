@@ -93,6 +93,9 @@ struct Closure {
   std::vector<NodeDevices> nodes;  ///< including all their devices
   Instant from;
   Instant to;
+  /// A resource manager lends the nodes until `from`: a job that may run without end starts there
+  /// nevertheless, and goes on elsewhere.
+  bool loan = false;
 };
 
 /// Running jobs whose changes are counted together.

@@ -50,6 +50,8 @@ struct FollowOptions {
   /// from here any more, for example because the batches after `after` were dropped: then the
   /// thread has ended, and recovery begins anew from the newest snapshot.
   std::function<void(const StorageError&)> failed;
+  /// The store has batches up to this one, which come now. May be empty: nothing depends on it.
+  std::function<void(std::uint64_t)> ahead = {};
 };
 
 class SharedStore : public Store {

@@ -12,10 +12,19 @@ tl::unexpected<StorageError> store_error(StorageFailure failure, std::string mes
 
 StorageStatus check_term(const std::string& name, const TermPair& terms) {
   if (terms.held == terms.given && terms.given != StoreTerm::kNone) return {};
-  return store_error(
-      StorageFailure::kSuperseded,
-      fmt::format("{}: the writer of term {} may write no more: term {} was claimed", name,
-                  static_cast<std::uint64_t>(terms.given), static_cast<std::uint64_t>(terms.held)));
+  const auto number = [](StoreTerm term) { return static_cast<std::uint64_t>(term); };
+  std::string why = fmt::format("term {} was claimed", number(terms.held));
+  if (terms.held == StoreTerm::kNone) {
+    why = "no term was claimed here: the store was emptied, or is another one";
+  } else if (terms.held < terms.given) {
+    why = fmt::format(
+        "the newest claim here is of term {}: the store was restored from a backup, "
+        "or is another one",
+        number(terms.held));
+  }
+  return store_error(StorageFailure::kSuperseded,
+                     fmt::format("{}: the writer of term {} may write no more: {}", name,
+                                 number(terms.given), why));
 }
 
 StorageStatus check_next(const std::string& name, const BatchPair& numbers) {

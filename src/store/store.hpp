@@ -100,6 +100,9 @@ class Store : public StoreReader {
   /// Returns the job number below which this machine knows numbers to be given out, also by a part
   /// of the log that was lost since; 0: it knows none.
   [[nodiscard]] virtual std::uint64_t marked_next_job() const { return 0; }
+  /// Returns the bytes of texts, batches and snapshots that a log whose size is limited has, as far
+  /// as its writer knows; 0: it is not limited. Any thread.
+  [[nodiscard]] virtual std::uint64_t held_bytes() const { return 0; }
   /// Shows followers, if the store has any, that the writer of this term lives.
   [[nodiscard]] virtual StorageStatus beat(StoreTerm /*term*/) { return {}; }
   [[nodiscard]] virtual StorageResult<StoreTerm> claim() = 0;

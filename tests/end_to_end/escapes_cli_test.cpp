@@ -112,6 +112,7 @@ const Shown kShown[] = {
     {"resume n", "ResumeNode"},
     {"node fence n", "FenceNode"},
     {"node burn-in n", "BurnInNode"},
+    {"holds", "ListHolds"},
     {"power", "ListPowerDomains"},
     {"power cap n '5 kW'", "SetPowerCap"},
     {"tenants", "ListTenants"},
@@ -158,6 +159,7 @@ class EscapesCli : public Cli {
       answer<v1::NodeResponse>(method, text);
     }
     answer<v1::FleetChange>("ApplyFleet", text);
+    answer<v1::ListHoldsResponse>("ListHolds", text);
     answer<v1::ListPowerDomainsResponse>("ListPowerDomains", text);
     answer<v1::PowerDomain>("SetPowerCap", text);
     answer<v1::ListTenantsResponse>("ListTenants", text);
@@ -189,7 +191,7 @@ TEST_F(EscapesCli, NoVerbSendsWhatUsersWroteToATerminalAsItIs) {
 TEST_F(EscapesCli, NoLineIsMadeByWhatUsersWrote) {
   for (const char* verb :
        {"jobs -a", "job 1", "nodes", "node n", "tenants", "usage", "usage --jobs", "user list",
-        "power", "doctor --fleet",
+        "holds", "power", "doctor --fleet",
         // Sentences.
         "wait 1", "cancel 1", "hold --name '*'", "submit -- true", "events", "drain n", "resume n",
         "fleet apply " ORRERY_SOURCE_DIR "/examples/fleets/laptop.yaml", "node fence --yes n",

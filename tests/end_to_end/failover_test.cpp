@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,6 +83,7 @@ class FailoverTest : public ::testing::Test {
     etcd_ = std::make_unique<EtcdServer>(kControllers);
     std::ofstream(directory_.path("fleet.yaml")) << kLabFleet;
     std::ofstream(directory_.path("cluster.key")) << std::string(64, 'a') << "\n";
+    ::chmod(directory_.path("cluster.key").c_str(), 0600);
     // Makes the controllers also compact their log between kills.
     std::ofstream(directory_.path("controller.yaml"))
         << "apiVersion: orrery/v1\nkind: Controller\nsnapshot_every: 64 KiB\n";

@@ -71,6 +71,7 @@ class LogTransfer : public Cli {
     fs::create_directories(path(name));
     fs::copy_file(ORRERY_SOURCE_DIR "/examples/fleets/laptop.yaml", path(name) + "/fleet.yaml");
     std::ofstream(path(name) + "/cluster.key") << std::string(64, 'a') << "\n";
+    fs::permissions(path(name) + "/cluster.key", fs::perms::owner_read | fs::perms::owner_write);
   }
   [[nodiscard]] std::string shared(int index) const {
     return fmt::format("--store '{}' --listen 127.0.0.1:{}", url_, ports_.first() + index);

@@ -1,4 +1,6 @@
 // A cluster of `orrery up` with three controllers over etcd, used without knowing which one leads.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -60,6 +62,12 @@ TEST_F(SeveralControllers, JobsAndUsersOutliveTheLeader) {
   EXPECT_EQ(up.code, 0) << up.err;
   EXPECT_NE(up.out.find("started orreryd-" + std::to_string(first) + ";"), std::string::npos)
       << up.out;
+  const std::string seen = live("doctor --fleet").out;
+  EXPECT_NE(seen.find(" leads: term "), std::string::npos) << seen;
+  const std::size_t standby = seen.find(" stands by: ");
+  ASSERT_NE(standby, std::string::npos) << seen;
+  EXPECT_NE(seen.find(" stands by: ", standby + 1), std::string::npos) << seen;
+  EXPECT_EQ(seen.find("does not answer"), std::string::npos) << seen;
   kill_dead(pid_file(leader()));
   EXPECT_EQ(live("wait " + submitted("-- true")).code, 0);
   const Json jobs = Json::parse(live("-o json jobs --all").out);
@@ -79,10 +87,14 @@ TEST_F(SeveralControllers, AClusterKeepsTheControllersAndTheStoreThatItBeganWith
   EXPECT_EQ(live("up").code, 0);
 }
 
-/// Commands that are refused before anything runs.
+/// Commands that are refused before anything runs, and leave no cluster.
 class RefusedControllers : public LocalClusterTest {
  protected:
   void bring_up() override {}
+  void TearDown() override {
+    EXPECT_EQ(live("down").code, 2) << "there is no cluster to stop";
+    Cli::TearDown();
+  }
 };
 
 class RefusedDaemon : public Cli {
@@ -91,6 +103,7 @@ class RefusedDaemon : public Cli {
   [[nodiscard]] CliRun daemon(const std::string& options) const {
     (void)write("fleet.yaml", "apiVersion: orrery/v1\nkind: Fleet\nname: none\n");
     (void)write("cluster.key", std::string(64, 'a'));
+    ::chmod(path("cluster.key").c_str(), 0600);
     const std::string daemon = program().substr(0, program().rfind('/')) + "/orreryd";
     const std::string command = "timeout 3 " + daemon + " --dir " + path("") + " " + options +
                                 " 2>" + path("err") + " </dev/null";

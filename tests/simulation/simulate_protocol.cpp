@@ -1,11 +1,14 @@
-// simulate_protocol --seeds A..B | --seed N [--trace] [--once]
+// simulate_protocol --seeds A..B | --seed N [--trace] [--once] [--lenders none|some|all]
 //
 // Runs seeds of the protocol under faults (twin/protocol/protocol_run.hpp), each twice: both runs
 // must have the same history. With --once the second run is left to another process, which gets the
 // same seeds and must print the same digest of all histories. Prints a line for each seed that
 // fails, with the command that repeats it, then a summary. The exit status is 1 if any seed failed.
+// One seed in three has a resource manager that lends nodes, or none, or all, as --lenders says.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <span>
@@ -31,11 +34,14 @@ struct Sum {
   std::uint64_t digest = 0;  ///< of the histories, in order
 };
 
+constexpr std::array<std::string_view, 3> kLenders{"none", "some", "all"};
+
 enum class Runs : std::uint8_t { kOne, kTwo };
 
 struct Asked {
   Seeds seeds;
   Runs runs = Runs::kTwo;
+  Lenders lenders = Lenders::kSome;
   ProtocolWorld::Trace trace;
 };
 
@@ -45,10 +51,10 @@ void print_line(Instant at, const std::string& what) {
 }
 
 void run_seed(const ProtocolSites& sites, std::uint64_t seed, const Asked& asked, Sum& sum) {
-  const ProtocolRun first = run_protocol(sites, seed, asked.trace);
+  const ProtocolRun first = run_protocol(sites, seed, asked.lenders, asked.trace);
   std::string failure = first.failure;
   if (asked.runs == Runs::kTwo && failure.empty() &&
-      run_protocol(sites, seed).history != first.history) {
+      run_protocol(sites, seed, asked.lenders).history != first.history) {
     failure = "two runs differ";
   }
   sum.digest = checksum(fmt::format("{:016x}", first.history), sum.digest);
@@ -57,8 +63,10 @@ void run_seed(const ProtocolSites& sites, std::uint64_t seed, const Asked& asked
   sum.crashes += first.crashes;
   if (failure.empty()) return;
   ++sum.failures;
-  fmt::print("seed {} failed: {}; replay: build/dev/bin/simulate_protocol --seed {} --trace\n",
-             seed, failure, seed);
+  fmt::print(
+      "seed {} failed: {}; replay: build/dev/bin/simulate_protocol --seed {} --lenders {} "
+      "--trace\n",
+      seed, failure, seed, kLenders[static_cast<std::size_t>(asked.lenders)]);
   std::fflush(stdout);
 }
 
@@ -106,10 +114,19 @@ int run(std::span<char*> arguments) {
       asked.runs = Runs::kOne;
       continue;
     }
+    if (name == "--lenders" && i + 1 < arguments.size()) {
+      const auto word = std::find(kLenders.begin(), kLenders.end(), arguments[++i]);
+      if (word != kLenders.end()) {
+        asked.lenders = static_cast<Lenders>(word - kLenders.begin());
+        continue;
+      }
+    }
     const bool known = name == "--seeds" || name == "--seed";
     const auto read = known && i + 1 < arguments.size() ? seeds_in(arguments[++i]) : std::nullopt;
     if (!read) {
-      fmt::print(stderr, "usage: simulate_protocol --seeds A..B | --seed N [--trace] [--once]\n");
+      fmt::print(stderr,
+                 "usage: simulate_protocol --seeds A..B | --seed N [--trace] [--once] "
+                 "[--lenders none|some|all]\n");
       return 2;
     }
     asked.seeds = *read;

@@ -25,21 +25,46 @@ void make_join_token(const Controller& controller, JoinBook& joins,
   call->reply(response);
 }
 
+/// An agent that may join.
+struct Joins {
+  std::string node;
+  bool by_hold = false;  ///< by the token of a hold, which admits all its agents
+};
+
+tl::expected<Joins, CallStatus> joining_node(const Controller& controller, const Access& access,
+                                             const v1::JoinRequest& request) {
+  const std::optional<NodeId> named = controller.agents().node_named(request.node());
+  const std::optional<Status> of_hold =
+      controller.holds().may_join(request.token(), named.value_or(NodeId()));
+  if (of_hold) {
+    if (*of_hold) return Joins{request.node(), true};
+    const bool later = of_hold->error().kind == ErrorKind::kEnvironment;
+    return tl::unexpected(CallStatus{later ? CallCode::kUnavailable : CallCode::kUnauthenticated,
+                                     of_hold->error().text()});
+  }
+  Result<std::string> node = access.joins.node_of(request.token());
+  if (!node) return tl::unexpected(CallStatus{CallCode::kUnauthenticated, node.error().text()});
+  return Joins{*std::move(node), false};
+}
+
 /// Checks the request first, so that a wrong one does not use the token up.
 void join(Controller& controller, const Access& access, const v1::JoinRequest& request,
           const CallPtr& call) {
   const Instant now = controller.host().clock().wall();
-  const Result<std::string> node = access.joins.node_of(request.token());
-  if (!node) return call->finish({CallCode::kUnauthenticated, node.error().text()});
+  const auto joins = joining_node(controller, access, request);
+  if (!joins) return call->finish(joins.error());
+  const std::string& node = joins->node;
   Result<std::string> certificate =
-      certify_node(access.authority, {*node, request.certificate_request()}, now);
+      certify_node(access.authority, {node, request.certificate_request()}, now);
   if (!certificate) return call->fail(certificate.error());
   // The new agent replaces the node's present one when it connects, not before.
-  Status issued = controller.sessions().keys().issue(*node, shown_key(*certificate));
+  Status issued = controller.sessions().keys().issue(node, shown_key(*certificate));
   if (!issued) return call->fail(issued.error());
-  if (Status used = access.joins.use(request.token()); !used) return call->fail(used.error());
+  if (!joins->by_hold) {
+    if (Status used = access.joins.use(request.token()); !used) return call->fail(used.error());
+  }
   v1::JoinResponse response;
-  response.set_node(*node);
+  response.set_node(node);
   response.set_certificate(*certificate);
   call->reply(response);
 }

@@ -3,6 +3,7 @@
 #include "api/access/authorization.hpp"
 
 #include "api/access/spec_redaction.hpp"
+#include "api/recorded_call_test.hpp"
 #include "api/serving_test.hpp"
 
 namespace orrery {
@@ -24,27 +25,6 @@ std::string plain_spec(const std::string& name) {
   return "apiVersion: orrery/v1\nkind: Batch\nname: " + name +
          "\ntenant: alab\nroles: [{accelerators: 8}]\nlaunch: {command: [\"true\"]}\n";
 }
-
-/// A call made on the loop, which keeps all that it is told as text.
-class RecordedCall final : public Call {
- public:
-  explicit RecordedCall(Caller caller) : caller_(std::move(caller)) {}
-  void send(const google::protobuf::Message& message) override {
-    text += message.ShortDebugString() + "\n";
-  }
-  void when_taken(std::function<void()> ready) override { ready(); }
-  void receive(Received) override {}
-  void when_gone(std::function<void()>) override {}
-  void finish(const CallStatus& status) override { ended = status; }
-  [[nodiscard]] bool wanted() const override { return !ended; }
-  [[nodiscard]] const Caller& caller() const override { return caller_; }
-
-  std::string text;
-  std::optional<CallStatus> ended;
-
- private:
-  Caller caller_;
-};
 
 /// An agent of node1 on which nothing runs and nothing is started.
 class IdleAgent final : public AgentSession {

@@ -36,6 +36,7 @@ bool keep_visible(NodeChanged& event, const Visibility& sees) {
   return true;
 }
 bool keep_visible(const NodeBooted&, const Visibility&) { return true; }
+bool keep_visible(const NodeLent&, const Visibility&) { return true; }
 bool keep_visible(const SpareSet&, const Visibility&) { return true; }
 bool keep_visible(const LinkChanged&, const Visibility&) { return true; }
 bool keep_visible(const PowerLimitSet&, const Visibility&) { return true; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -60,6 +61,19 @@ std::string from_hex(std::string_view text) {
     bytes.push_back(static_cast<char>(high * 16 + low));
   }
   return bytes;
+}
+
+/// Error: others than its owner may read or write the key.
+Status check_owners(const std::string& path) {
+  using std::filesystem::perms;
+  std::error_code failed;
+  const perms mode = std::filesystem::status(path, failed).permissions();
+  const perms others = mode & (perms::group_all | perms::others_all);
+  if (failed || others == perms::none) return {};
+  return input_error({path, 0, 0},
+                     fmt::format("its mode is {:o}, so that others can read the cluster's secrets "
+                                 "in the log: `chmod 600 {}`",
+                                 static_cast<unsigned>(mode), path));
 }
 
 }  // namespace
@@ -128,6 +142,7 @@ Result<std::unique_ptr<SharedFiles>> SharedFiles::open(const Env& env, const std
         "32`");
   }
   if (!text) return forward_error(text);
+  if (Status own = check_owners(path); !own) return forward_error(own);
   while (text->ends_with('\n')) text->pop_back();
   std::string key = from_hex(*text);
   if (key.size() != kKeyBytes) {

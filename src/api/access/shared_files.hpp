@@ -30,7 +30,7 @@ class SharedFiles final : public Storage {
   using Put = std::function<StorageStatus(const StoreTexts&)>;
 
   /// `state`: directory of the files. Errors: no DIR/cluster.key, with how to make or where to get
-  /// one; one that is not a key.
+  /// one; one that is not a key, or that others than its owner can read.
   [[nodiscard]] static Result<std::unique_ptr<SharedFiles>> open(const Env& env,
                                                                  const std::string& directory,
                                                                  const std::string& state);

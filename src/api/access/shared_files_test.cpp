@@ -23,7 +23,10 @@ class SharedFilesTest : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(directory_); }
 
-  void set_key(const std::string& text) { std::ofstream(directory_ + "/cluster.key") << text; }
+  void set_key(const std::string& text) {
+    std::ofstream(directory_ + "/cluster.key") << text;
+    fs::permissions(directory_ + "/cluster.key", fs::perms::owner_read | fs::perms::owner_write);
+  }
   std::unique_ptr<SharedFiles> controller(const std::string& name) {
     fs::create_directories(state(name));
     auto files = SharedFiles::open(real_->env(), directory_, state(name));
@@ -123,6 +126,19 @@ TEST_F(SharedFilesTest, AnotherKeyOrADamagedTextIsNamed) {
             std::string::npos)
       << other.error().message;
   EXPECT_EQ(text(state("2") + "/tokens"), "none");
+}
+
+TEST_F(SharedFilesTest, AKeyThatOthersCanReadIsRefused) {
+  const std::string path = directory_ + "/cluster.key";
+  for (const fs::perms more : {fs::perms::group_read, fs::perms::others_write}) {
+    set_key(std::string(64, '7'));
+    fs::permissions(path, more, fs::perm_options::add);
+    const auto files = SharedFiles::open(real_->env(), directory_, directory_);
+    ASSERT_FALSE(files);
+    EXPECT_EQ(files.error().kind, ErrorKind::kInput);
+    EXPECT_NE(files.error().text().find("`chmod 600 " + path + "`"), std::string::npos)
+        << files.error().text();
+  }
 }
 
 TEST_F(SharedFilesTest, WithoutAKeyOrWithABadOneNothingStarts) {

@@ -50,7 +50,8 @@ Softness softness_of(const v1::AgentMessage& message) {
     return message.report().has_heartbeat() ? Softness::kBeat : Softness::kFirm;
   }
   // No part of a command's output may be dropped; the keeper bounds how much is on its way.
-  const bool whole = message.has_open() || message.has_exec_output() || message.has_exec_end();
+  const bool whole = message.has_open() || message.has_exec_output() || message.has_exec_end() ||
+                     message.has_hold_ending();
   return whole ? Softness::kFirm : Softness::kSoft;
 }
 

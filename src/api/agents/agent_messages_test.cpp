@@ -314,6 +314,7 @@ TEST(AgentMessages, OtherMessagesOfAgentsAreOnTheWireAsInEveryRelease) {
   EXPECT_EQ(wire_to_controller<ExecOutput>(),
             "exec_output { id: 2 output: \"t3\" errors: \"t4\" taken: 5 }");
   EXPECT_EQ(wire_to_controller<ExecEnd>(), "exec_end { id: 2 status: 3 error: \"t4\" }");
+  EXPECT_EQ(wire_to_controller<HoldEnding>(), "hold_ending { why: \"t2\" }");
 }
 
 NodeOrder launch_order() {

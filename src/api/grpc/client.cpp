@@ -280,6 +280,9 @@ Error Client::Wire::error_of(const grpc::Status& status, const std::string& addr
         return environment(fmt::format("the controller at {} does not serve: {}", address,
                                        status.error_message()));
       }
+      if (status.error_details() == kRefusedByController) {
+        return environment(status.error_message());
+      }
       if (const std::string cause = certificate_cause(status, address); !cause.empty()) {
         return environment(
             fmt::format("the certificate of the controller at {} {}", address, cause));
@@ -299,7 +302,9 @@ Error Client::Wire::error_of(const grpc::Status& status, const std::string& addr
 }
 
 std::string Client::Wire::reason(const grpc::Status& status, const std::string& address) const {
-  if (by_standby(status)) return status.error_message();
+  if (by_standby(status) || status.error_details() == kRefusedByController) {
+    return status.error_message();
+  }
   const std::string cause = certificate_cause(status, address);
   return cause.empty() ? "it cannot be reached" : "its certificate " + cause;
 }

@@ -15,6 +15,9 @@ namespace orrery {
 
 /// Trailing metadata of a standby's refusal: HOST:PORT of the leader.
 inline constexpr const char* kLeaderKey = "orrery-leader";
+/// Details of the status of a call that the controller itself refused as UNAVAILABLE: the text says
+/// why. A call that did not reach it has no details.
+inline constexpr const char* kRefusedByController = "refused by the controller";
 /// How the text of a standby's refusal begins. The call was not received.
 inline constexpr std::string_view kStandbyText = "this controller is a standby";
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "api/grpc/controller_route.hpp"
+
 namespace orrery {
 
 bool parse(const grpc::ByteBuffer& bytes, google::protobuf::Message& message) {
@@ -41,7 +43,9 @@ void GrpcStream::go_on(const Due& due) {
   if (due.next == Next::kWrite) {
     reactor_->StartWrite(&writing_);
   } else if (due.next == Next::kFinish) {
-    reactor_->Finish({static_cast<grpc::StatusCode>(status_->code), status_->message});
+    const bool refused = status_->code == CallCode::kUnavailable;
+    reactor_->Finish({static_cast<grpc::StatusCode>(status_->code), status_->message,
+                      refused ? kRefusedByController : ""});
   }
   if (due.ready) due.ready();
 }

@@ -26,6 +26,7 @@ constexpr std::array kMethodSummaries{
     MethodSummary{"BurnInNode", "nodes", "Tests a drained node"},
     MethodSummary{"ApplyFleet", "nodes", "Adds nodes to the fleet and retires nodes"},
     MethodSummary{"MakeJoinToken", "nodes", "Makes a token by which one agent joins"},
+    MethodSummary{"ListHolds", "nodes", "Lists the nodes that resource managers lend"},
     MethodSummary{"ListPowerDomains", "power", "Lists power domains with limits and plans"},
     MethodSummary{"SetPowerCap", "power", "Sets or removes the cap of a power domain"},
     MethodSummary{"ListUsers", "users", "Lists users and the ends of their tokens"},

@@ -219,7 +219,7 @@ class AgentReactor final : public GrpcReactor {
 
 class GrpcServer final : public Server, private grpc::CallbackGenericService {
  public:
-  explicit GrpcServer(const Env& env) : shared_{env} {}
+  GrpcServer(const Env& env, const MethodTable* standby) : shared_{env}, standby_(standby) {}
   ~GrpcServer() override {
     if (server_) server_->Shutdown(std::chrono::system_clock::now() + kShutdownPatience);
   }
@@ -237,8 +237,11 @@ class GrpcServer final : public Server, private grpc::CallbackGenericService {
 
  private:
   [[nodiscard]] CallStatus refusal_of_standby(grpc::GenericCallbackServerContext& context) const;
+  [[nodiscard]] grpc::ServerGenericBidiReactor* reactor_of_standby(
+      grpc::GenericCallbackServerContext& context);
 
   Shared shared_;
+  const MethodTable* standby_;  ///< none: a standby has no methods
   std::optional<Served> served_;
   mutable std::mutex mutex_;
   std::string leader_;  ///< guarded
@@ -310,6 +313,17 @@ CallStatus GrpcServer::refusal_of_standby(grpc::GenericCallbackServerContext& co
   return {CallCode::kUnavailable, fmt::format("{}; the leader is at {}", kStandbyText, leader_)};
 }
 
+grpc::ServerGenericBidiReactor* GrpcServer::reactor_of_standby(
+    grpc::GenericCallbackServerContext& context) {
+  const std::string& name = context.method();
+  const Method* method = nullptr;
+  if (standby_ != nullptr && name.starts_with(kService)) {
+    method = standby_->find(name.substr(kService.size()));
+  }
+  if (method == nullptr) return new Refusal(refusal_of_standby(context));
+  return new CallReactor(shared_, *method, Caller());
+}
+
 /// Identifies the caller; the method decides whether it may (api/access/authorization.hpp).
 grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
@@ -320,7 +334,7 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
     return new Refusal({CallCode::kUnauthenticated, "an agent shows a certificate of its node"});
   }
   const Served* served = shared_.served;
-  if (served == nullptr) return new Refusal(refusal_of_standby(*context));
+  if (served == nullptr) return reactor_of_standby(*context);
   const tl::expected<Caller, CallStatus> known = caller_of(*context, served->tokens);
   const Method* method = nullptr;
   if (name.starts_with(kService)) method = served->methods.find(name.substr(kService.size()));
@@ -338,7 +352,7 @@ grpc::ServerGenericBidiReactor* GrpcServer::CreateReactor(
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(const Env& env, const ServerOptions& options) {
-  auto server = std::make_unique<GrpcServer>(env);
+  auto server = std::make_unique<GrpcServer>(env, options.standby);
   if (Status listening = server->listen(options.address, *options.tls); !listening) {
     return forward_error(listening);
   }

@@ -2,15 +2,15 @@
 // streams of agents.
 //
 // Built on the loop of the controller, which it is given once that one leads; ends before it. Until
-// then it is the server of a standby: it refuses calls with UNAVAILABLE and names the leader, in
-// the text and as trailing metadata "orrery-leader", and keeps the streams of agents open without
-// a word, to welcome them when the controller leads. gRPC's threads only decode, identify the
-// caller, and post to the loop, where the method decides whether the caller may
-// (api/access/authorization.hpp); answers go the other way. Calls that wait for the loop are
-// bounded: beyond that a call is refused with RESOURCE_EXHAUSTED. Messages that a client does not
-// take are bounded too, and end its call. Invariant: no method is called without a token, except
-// those for callers without one, and no message of an agent is accepted without a certificate of
-// the cluster's authority that names its node.
+// then it is the server of a standby: it refuses calls, except those of a standby's own methods,
+// with UNAVAILABLE and names the leader, in the text and as trailing metadata "orrery-leader", and
+// keeps the streams of agents open without a word, to welcome them when the controller leads.
+// gRPC's threads only decode, identify the caller, and post to the loop, where the method decides
+// whether the caller may (api/access/authorization.hpp); answers go the other way. Calls that wait
+// for the loop are bounded: beyond that a call is refused with RESOURCE_EXHAUSTED. Messages that a
+// client does not take are bounded too, and end its call. Invariant: no method is called without a
+// token, except those for callers without one, and no message of an agent is accepted without a
+// certificate of the cluster's authority that names its node.
 #pragma once
 
 #include <memory>
@@ -27,6 +27,8 @@ namespace orrery {
 struct ServerOptions {
   std::string address = "127.0.0.1:0";
   const ServerTls* tls = nullptr;
+  const MethodTable* standby =
+      nullptr;  ///< methods of a standby, for all callers; none: it has none
 };
 
 /// What a server serves; all outlive it.

@@ -40,6 +40,7 @@ constexpr std::array kRoutes{
     HttpRoute{"POST", "/v1/nodes/{name}:burn-in", "BurnInNode"},
     HttpRoute{"POST", "/v1/nodes/{node}:token", "MakeJoinToken"},
     HttpRoute{"POST", "/v1/fleet", "ApplyFleet"},
+    HttpRoute{"GET", "/v1/holds", "ListHolds"},
     HttpRoute{"GET", "/v1/power", "ListPowerDomains"},
     HttpRoute{"POST", "/v1/power/{name}:cap", "SetPowerCap"},
     HttpRoute{"GET", "/v1/users", "ListUsers"},

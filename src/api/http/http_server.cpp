@@ -25,6 +25,7 @@ constexpr std::size_t kConnectionBytes = 16 << 10;
 /// In the syntax of GnuTLS.
 constexpr const char* kProtocols = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 constexpr Duration kComment = Duration::seconds(15);
+constexpr const char* kMetricsType = "text/plain; version=0.0.4";
 
 using ExchangePtr = std::shared_ptr<HttpExchange>;
 
@@ -74,7 +75,7 @@ class HttpCall final : public Call {
 
 class MicroHttpServer final : public HttpServer {
  public:
-  explicit MicroHttpServer(const Env& env) : env_(env) {}
+  MicroHttpServer(const Env& env, AskProgress standby) : env_(env), standby_(std::move(standby)) {}
   ~MicroHttpServer() override;
 
   [[nodiscard]] Status listen(const HttpServerOptions& options);
@@ -101,7 +102,9 @@ class MicroHttpServer final : public HttpServer {
   [[nodiscard]] bool handle_plain(const Leading& leading, const ExchangePtr& exchange,
                                   const Known& caller);
   void begin(const Leading& leading, const ExchangePtr& exchange, const Known& caller);
-  void send_to_leader(const ExchangePtr& exchange);
+  void answer_as_standby(const ExchangePtr& exchange);
+  /// Returns false where the path is none that a standby answers.
+  [[nodiscard]] bool answer_of_standby(const ExchangePtr& exchange, const std::string& leader);
   void put_metrics(Controller& controller, const ExchangePtr& exchange, const Known& caller);
   void comment_soon();
   void forget(const ExchangePtr& exchange) {
@@ -110,6 +113,7 @@ class MicroHttpServer final : public HttpServer {
   }
 
   Env env_;
+  const AskProgress standby_;  ///< called on the loop; may be empty
   std::unique_ptr<const Leading> leading_;
   std::atomic<const Leading*> leads_ = nullptr;  ///< nullptr: the controller does not lead
   std::string address_;
@@ -178,22 +182,35 @@ tl::expected<Caller, CallStatus> caller_of(MHD_Connection* connection, const Tok
   return tokens.caller(std::string_view(value).substr(kBearer.size()));
 }
 
-void MicroHttpServer::send_to_leader(const ExchangePtr& exchange) {
+bool MicroHttpServer::answer_of_standby(const ExchangePtr& exchange, const std::string& leader) {
+  const HttpRequest& request = exchange->request;
+  const bool health = request.path == "/healthz";
+  const bool metrics = request.path == "/metrics" && standby_;
+  if (request.verb != "GET" || (!health && !metrics)) return false;
+  env_.post([this, exchange, health, leader] {
+    const StandbyProgress progress = standby_ ? standby_() : StandbyProgress();
+    if (health) {
+      exchange->put_text("text/plain", standby_health(progress, leader));
+    } else {
+      exchange->put_text(kMetricsType, metrics_text(progress));
+    }
+    exchange->end({});
+  });
+  return true;
+}
+
+void MicroHttpServer::answer_as_standby(const ExchangePtr& exchange) {
   std::string leader;
   {
     const std::scoped_lock lock(mutex_);
     leader = leader_;
   }
-  const HttpRequest& request = exchange->request;
-  if (request.verb == "GET" && request.path == "/healthz") {
-    exchange->put_text("text/plain", fmt::format("ok, a standby; the leader is {}\n",
-                                                 leader.empty() ? "not known" : "at " + leader));
-    return exchange->end({});
-  }
+  if (answer_of_standby(exchange, leader)) return;
   if (leader.empty()) {
     return exchange->end(
         {CallCode::kUnavailable, fmt::format("{}; no leader is known", kStandbyText)});
   }
+  const HttpRequest& request = exchange->request;
   std::string url = fmt::format("https://{}{}", leader, url_part(request.path, "/"));
   char mark = '?';
   for (const auto& [key, value] : request.query) {
@@ -250,7 +267,7 @@ void MicroHttpServer::handle(const ExchangePtr& exchange, MHD_Connection* connec
   }
   exchange->wait();
   const Leading* leading = leads_;
-  if (leading == nullptr) return send_to_leader(exchange);
+  if (leading == nullptr) return answer_as_standby(exchange);
   const Known caller = caller_of(connection, leading->served.tokens);
   if (exchange->too_large) {
     return exchange->end(
@@ -301,7 +318,7 @@ void MicroHttpServer::put_metrics(Controller& controller, const ExchangePtr& exc
                      caller->name, caller->tenant)});
   }
   env_.post([&controller, exchange] {
-    exchange->put_text("text/plain; version=0.0.4", metrics_text(controller));
+    exchange->put_text(kMetricsType, metrics_text(controller));
     exchange->end({});
   });
 }
@@ -332,7 +349,7 @@ void MicroHttpServer::begin(const Leading& leading, const ExchangePtr& exchange,
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(const Env& env,
                                                       const HttpServerOptions& options) {
-  auto server = std::make_unique<MicroHttpServer>(env);
+  auto server = std::make_unique<MicroHttpServer>(env, options.standby);
   if (Status listening = server->listen(options); !listening) {
     return forward_error(listening);
   }

@@ -3,10 +3,10 @@
 //
 // Built on the loop of the controller, which it is given once that one leads; ends before it. Until
 // then it is the server of a standby: it redirects requests to the leader (307), or refuses them
-// where none is known, and answers /healthz itself. libmicrohttpd's thread reads requests and
-// writes answers; a connection that waits for the loop, or for the next event, is suspended and
-// costs a descriptor and some KiB, so watchers may be many. Requests that are too large, too many
-// or without a valid token are refused.
+// where none is known, and answers /healthz and /metrics itself, of the standby alone and without a
+// token. libmicrohttpd's thread reads requests and writes answers; a connection that waits for the
+// loop, or for the next event, is suspended and costs a descriptor and some KiB, so watchers may be
+// many. Requests that are too large, too many or without a valid token are refused.
 #pragma once
 
 #include <memory>
@@ -14,6 +14,7 @@
 
 #include "api/agents/certificates.hpp"
 #include "api/grpc/server.hpp"
+#include "api/standby/standby_service.hpp"
 #include "base/env.hpp"
 
 namespace orrery {
@@ -21,6 +22,8 @@ namespace orrery {
 struct HttpServerOptions {
   std::string address = "127.0.0.1:0";
   const ServerTls* tls = nullptr;
+  /// How far a standby is, called on the loop; none: a standby has no /metrics.
+  AskProgress standby = {};
 };
 
 class HttpServer {

@@ -294,7 +294,28 @@ void add_accelerators(const Controller& controller, Families& families) {
   families.family({time.name, time.help, time.type}) = time;
 }
 
+/// Adds a controller's part in the log; `leads` is 1 or 0.
+void add_log_part(const StandbyProgress& progress, double leads, Families& families) {
+  families.one({"orrery_leader", "1 on the controller that leads, 0 on a standby."}, leads);
+  families.one({"orrery_log_term", "Newest claim of the log that this controller knows."},
+               number(progress.term));
+  families.one({"orrery_log_batch", "Newest batch of the log that this controller has."},
+               number(progress.batch));
+  families.one({"orrery_standby_lag_batches",
+                "Batches of the log that a standby knows of and does not have yet."},
+               number(progress.behind_batches));
+  families.one({"orrery_standby_lag_seconds",
+                "Time since a standby last had everything that the leader had written."},
+               progress.behind.count_seconds());
+}
+
 }  // namespace
+
+std::string metrics_text(const StandbyProgress& progress) {
+  Families families;
+  add_log_part(progress, 0, families);
+  return families.text();
+}
 
 std::string metrics_text(const Controller& controller) {
   const State& state = controller.state();
@@ -306,6 +327,15 @@ std::string metrics_text(const Controller& controller) {
   add_nodes(controller, families);
   add_readings(controller, families);
   add_accelerators(controller, families);
+  const LiveLog& log = controller.store().log();
+  add_log_part({.leader = {},
+                .term = static_cast<std::uint64_t>(log.term()),
+                .batch = log.newest(),
+                .behind_batches = 0,
+                .behind = {}},
+               1, families);
+  families.one({"orrery_log_bytes", "Bytes of a log that controllers share; 0 of another one."},
+               number(controller.store().room().bytes()));
   families.one({"orrery_disk_free_bytes", "Free on the disk of the log."},
                number(controller.store().disk().free_bytes()));
   families.one({"orrery_store_full", "1 while submissions are refused for want of room."},

@@ -8,10 +8,13 @@
 #include <string>
 
 #include "executor/controller.hpp"
+#include "executor/start/log_sight.hpp"
 
 namespace orrery {
 
 /// Returns the metrics in Prometheus' text format.
 [[nodiscard]] std::string metrics_text(const Controller& controller);
+/// Returns those of a standby, which are of the shared log alone.
+[[nodiscard]] std::string metrics_text(const StandbyProgress& progress);
 
 }  // namespace orrery

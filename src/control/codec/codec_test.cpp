@@ -146,7 +146,7 @@ TEST(Codec, SaysWhereBytesAreWrongAndWhatWasExpected) {
   EXPECT_EQ(pass.what, "expected a choice of 0 to 1, found 2");
   EXPECT_EQ(pass.offset, 0u);
   const DecodingFault health = fault_of(type_of(NodeChanged{}), "\x01\x63");
-  EXPECT_EQ(health.what, "expected a choice of 0 to 7, found 99");
+  EXPECT_EQ(health.what, "expected a choice of 0 to 8, found 99");
   EXPECT_EQ(health.offset, 1u);
 }
 
@@ -158,8 +158,8 @@ TEST(Codec, MakesNoRoomForWhatIsNotThere) {
 }
 
 TEST(Codec, RefusesACauseOfIdlenessThatTheLedgerDoesNotKnow) {
-  EXPECT_EQ(fault_of(type_of(IdleCauseSet{}), "\x01\x12").what,
-            "expected a choice of 0 to 17, found 18");
+  EXPECT_EQ(fault_of(type_of(IdleCauseSet{}), "\x01\x13").what,
+            "expected a choice of 0 to 18, found 19");
 }
 
 TEST(Codec, EveryTypeHasItsName) {

@@ -194,6 +194,12 @@ void code(Codec& codec, S& event) {
   codec.named("job why", job, why);
 }
 
+template <class Codec, SameStruct<NodeLent> S>
+void code(Codec& codec, S& event) {
+  auto& [node, managed, hold, until, health] = event;
+  codec.named("node managed hold until health", node, managed, hold, until, health);
+}
+
 template <class Codec, SameStruct<MaintenanceSet> S>
 void code(Codec& codec, S& event) {
   auto& [window, nodes, from, to, why] = event;
@@ -391,6 +397,18 @@ template <class Codec, SameStruct<NodeHeard> S>
 void code(Codec& codec, S& input) {
   auto& [node, health, missed] = input;
   codec(node, health, missed);
+}
+
+template <class Codec, SameStruct<NodeGranted> S>
+void code(Codec& codec, S& input) {
+  auto& [node, hold, until] = input;
+  codec(node, hold, until);
+}
+
+template <class Codec, SameStruct<NodeAbsent> S>
+void code(Codec& codec, S& input) {
+  auto& [node, gone, why] = input;
+  codec(node, gone, why);
 }
 
 template <class Codec, SameStruct<NodeFault> S>

@@ -85,7 +85,7 @@ TEST(CoreNodes, AreEmptyInAMaintenanceWindowAndLeftAloneAfterIt) {
   EXPECT_EQ(cluster.health(node), NodeHealth::kDrained);
   cluster.wait(Duration::hours(2));
   EXPECT_EQ(cluster.health(node), NodeHealth::kReady);
-  EXPECT_TRUE(cluster.state().maintenance().empty());
+  EXPECT_TRUE(cluster.state().closed().windows().empty());
   // An operator's drain during the window outlasts the window.
   cluster.send(DrainNode{node, false, "disk"});
   const Instant next = cluster.now() + Duration::hours(1);

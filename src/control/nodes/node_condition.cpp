@@ -12,7 +12,8 @@ namespace orrery {
 
 void NodeCondition::on(const FenceNode& command) {
   if (!recorder_.has_node(command.node)) return recorder_.refuse("no such node");
-  if (state_.node(command.node).health != NodeHealth::kLost) {
+  const NodeRecord& record = state_.node(command.node);
+  if (record.health != NodeHealth::kLost && !record.is_away()) {
     return recorder_.refuse("only a lost node is fenced");
   }
   ranks_gone_on(command.node);
@@ -26,6 +27,10 @@ void NodeCondition::on(const NodeJoined& seen) {
     if (!first) ranks_gone_on(seen.node);
     recorder_.emit(NodeBooted{seen.node, seen.boot});
   }
+  if (state_.node(seen.node).is_away()) {
+    if (!has_ranks(seen.node)) take_back(seen.node, NodeHealth::kAbsent);
+    return;
+  }
   const NodeHealth health = state_.node(seen.node).health;
   const bool away = health == NodeHealth::kLost || health == NodeHealth::kSuspect ||
                     health == NodeHealth::kJoining;
@@ -36,13 +41,19 @@ void NodeCondition::on(const NodeHeard& seen) {
   if (!recorder_.has_node(seen.node)) return recorder_.refuse("no such node");
   const NodeHealth health = state_.node(seen.node).health;
   if (seen.health == NodeHealth::kLost) {
+    // A drained node may be off for its maintenance; a lent one has lost its agent.
+    const NodeRecord& record = state_.node(seen.node);
+    const bool drained = health == NodeHealth::kDrained && !record.hold.empty();
     const bool there = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
-                       health == NodeHealth::kDraining;
+                       health == NodeHealth::kDraining || drained;
     if (!there) return;
     parts_.emptying.remove(seen.node);
-    const Blame blame{FaultLayer::kHost, seen.node,
+    // The agent of a lent node ends with its hold, which is no fault.
+    const bool over = drained || record.lent_until <= recorder_.now();
+    const Blame blame{over ? FaultLayer::kNone : FaultLayer::kHost, seen.node,
                       fmt::format("{} heartbeats missed", seen.missed)};
     recorder_.emit(NodeChanged{seen.node, NodeHealth::kLost, blame});
+    if (drained) return;
     lose(seen.node, blame);
     return detect_lemon_node(seen.node);
   }
@@ -74,6 +85,60 @@ void NodeCondition::on(const NodeRepaired& seen) {
   const NodeHealth health = state_.node(seen.node).health;
   if (health != NodeHealth::kRepairing && health != NodeHealth::kQuarantined) return;
   parts_.service.let_go(seen.node);
+}
+
+// --- Nodes of resource managers -----------------------------------------------------------------
+
+void NodeCondition::on(const NodeGranted& seen) {
+  if (!recorder_.has_node(seen.node)) return recorder_.refuse("no such node");
+  const NodeRecord& record = state_.node(seen.node);
+  const bool managed = !seen.hold.empty();
+  if (record.managed == managed && record.hold == seen.hold && record.lent_until == seen.until) {
+    return;
+  }
+  // The end of this hold would prove nothing about the ranks of an earlier one: the node is lent
+  // once its agent has shown that they are gone.
+  if (managed && record.hold != seen.hold && has_ranks(seen.node)) {
+    return on(NodeAbsent{seen.node, false, "another hold lends it"});
+  }
+  const bool absent = record.health == NodeHealth::kAbsent;
+  const bool comes = record.is_away();
+  recorder_.emit(NodeLent{seen.node, managed, seen.hold, seen.until,
+                          absent ? NodeHealth::kJoining : record.health});
+  parts_.service.lend_until(seen.node, seen.until);
+  if (comes) recorder_.act(GreetNode{seen.node});
+}
+
+void NodeCondition::on(const NodeAbsent& seen) {
+  if (!recorder_.has_node(seen.node)) return recorder_.refuse("no such node");
+  const NodeHealth health = state_.node(seen.node).health;
+  const bool out = health == NodeHealth::kQuarantined || health == NodeHealth::kRepairing;
+  const bool lost = health == NodeHealth::kLost;
+  const bool gone = seen.gone && !state_.node(seen.node).is_away();
+  if (has_ranks(seen.node)) {
+    take_back(seen.node, out ? health : NodeHealth::kLost);
+    if (gone) {
+      ranks_gone_on(seen.node);
+    } else if (!lost) {
+      lose(seen.node, {FaultLayer::kNone, seen.node, seen.why});
+    }
+  }
+  if (!has_ranks(seen.node)) take_back(seen.node, out ? health : NodeHealth::kAbsent);
+}
+
+void NodeCondition::take_back(NodeId node, NodeHealth health) {
+  const NodeRecord& record = state_.node(node);
+  if (record.is_away() && record.health == health) return;
+  parts_.emptying.remove(node);
+  recorder_.emit(NodeLent{node, true, {}, Instant::max(), health});
+}
+
+/// Whether a rank of some attempt may run on the node.
+bool NodeCondition::has_ranks(NodeId node) const {
+  const std::span<const Ghost> ghosts = state_.ghosts();
+  return !state_.jobs_on(node).empty() ||
+         std::any_of(ghosts.begin(), ghosts.end(),
+                     [node](const Ghost& ghost) { return ghost.at.node == node; });
 }
 
 // --- What follows -------------------------------------------------------------------------------

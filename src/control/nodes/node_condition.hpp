@@ -1,5 +1,5 @@
-// control/nodes/node_condition.hpp - whether nodes work: joined, silent, faulty, accused, repaired;
-// and what follows for the jobs on them.
+// control/nodes/node_condition.hpp - whether nodes work: joined, silent, faulty, accused, repaired,
+// lent or taken back; and what follows for the jobs on them.
 //
 // Invariant: the jobs on a node that is lost, or has started anew, continue without it or stop.
 #pragma once
@@ -30,12 +30,16 @@ class NodeCondition {
   void on(const NodeHeard& seen);
   void on(const NodeFault& seen);
   void on(const NodeRepaired& seen);
+  void on(const NodeGranted& seen);
+  void on(const NodeAbsent& seen);
 
  private:
   void hear_claim(const NodeFault& seen);
   void clear_suspicions(JobId id);
   void lose(NodeId node, const Blame& blame);
   void ranks_gone_on(NodeId node);
+  void take_back(NodeId node, NodeHealth health);
+  [[nodiscard]] bool has_ranks(NodeId node) const;
   void detect_lemon_node(NodeId node);
 
   Recorder& recorder_;

@@ -8,6 +8,8 @@
 namespace orrery {
 namespace {
 
+constexpr const char* kTimeOver = "the time of its hold is over";
+
 std::string reason_of(const Maintenance& plan) {
   return plan.why.empty() ? "maintenance" : "maintenance: " + plan.why;
 }
@@ -29,18 +31,33 @@ void NodeService::on(const DrainNode& command) {
 
 void NodeService::on(const ResumeNode& command) {
   if (!recorder_.has_node(command.node)) return recorder_.refuse("no such node");
-  if (state_.node(command.node).health == NodeHealth::kLost) {
+  if (const char* why = not_ready(command.node)) {
     if (state_.node(command.node).drain) return end_drain(command.node);
-    return recorder_.refuse("the node does not answer; it is ready again when it does");
-  }
-  if (state_.node(command.node).health == NodeHealth::kJoining) {
-    return recorder_.refuse("the node has not joined yet; it is ready when it does");
+    return recorder_.refuse(why);
   }
   leave_windows(command.node);
   parts_.emptying.remove(command.node);
   if (state_.node(command.node).health != NodeHealth::kReady) {
     recorder_.emit(NodeChanged{command.node, NodeHealth::kReady, {}});
   }
+}
+
+/// Returns why a node cannot take work, whatever an operator wants; nullptr: it can.
+const char* NodeService::not_ready(NodeId node) const {
+  const NodeRecord& record = state_.node(node);
+  if (record.health == NodeHealth::kLost) {
+    return "the node does not answer; it is ready again when it does";
+  }
+  if (record.is_away()) {
+    return "its resource manager does not lend the node; it is ready when it does";
+  }
+  if (record.lent_until <= recorder_.now()) {
+    return "the time is over for which its resource manager lends the node";
+  }
+  if (record.health == NodeHealth::kJoining) {
+    return "the node has not joined yet; it is ready when it does";
+  }
+  return nullptr;
 }
 
 void NodeService::on(const SetSpare& command) {
@@ -52,7 +69,7 @@ void NodeService::on(const SetSpare& command) {
 
 void NodeService::on(const SetMaintenance& asked) {
   SetMaintenance command = asked;
-  const std::map<std::uint32_t, Maintenance>& windows = state_.maintenance();
+  const std::map<std::uint32_t, Maintenance>& windows = state_.closed().windows();
   if (!command.nodes.empty() && command.to <= recorder_.now()) {
     return recorder_.refuse("the maintenance window is over already");
   }
@@ -110,17 +127,22 @@ void NodeService::end_drain(NodeId node) {
   recorder_.emit(NodeChanged{node, NodeHealth::kReady, {}});
   if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) {
     parts_.emptying.remove(node);
+    if (is_closed(node)) drain({node, true, kTimeOver}, DrainedBy::kWindow);
   } else {
     recorder_.emit(NodeChanged{node, health, {}});
   }
 }
 
 void NodeService::come_back(NodeId node) {
+  if (state_.node(node).is_away()) {
+    recorder_.emit(NodeLent{node, true, {}, Instant::max(), NodeHealth::kAbsent});
+    return;
+  }
   if (state_.node(node).health != NodeHealth::kJoining) {
     recorder_.emit(NodeChanged{node, NodeHealth::kJoining, {}});
   }
   const bool drained = state_.node(node).drain;
-  if (drained || state_.in_window(node, recorder_.now())) {
+  if (drained || is_closed(node)) {
     drain({node, false, ""}, drained ? DrainedBy::kOperator : DrainedBy::kWindow);
   } else {
     recorder_.emit(NodeChanged{node, NodeHealth::kReady, {}});
@@ -135,7 +157,10 @@ void NodeService::let_go(NodeId node) {
 // --- Maintenance windows ------------------------------------------------------------------------
 
 void NodeService::resume() {
-  for (const auto& [window, plan] : state_.maintenance()) set_timers(plan);
+  for (const auto& [window, plan] : state_.closed().windows()) set_timers(plan);
+  for (const Closure& closure : state_.closed().list()) {
+    if (closure.loan) parts_.timers.set_window(closure.from);
+  }
 }
 
 void NodeService::set_timers(const Maintenance& plan) {
@@ -144,17 +169,44 @@ void NodeService::set_timers(const Maintenance& plan) {
 }
 
 void NodeService::keep_maintenance() {
-  const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
+  const std::map<std::uint32_t, Maintenance> windows = state_.closed().windows();
   for (const auto& [window, plan] : windows) {
     if (plan.to <= recorder_.now()) close_window(window, plan);
   }
-  for (const auto& [window, plan] : state_.maintenance()) {
+  for (const auto& [window, plan] : state_.closed().windows()) {
     if (recorder_.now() < plan.from) continue;
     for (const NodeId node : plan.nodes) {
       const NodeHealth health = state_.node(node).health;
       const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
       if (working) drain({node, true, reason_of(plan)}, DrainedBy::kWindow);
     }
+  }
+  end_loans();
+}
+
+bool NodeService::is_closed(NodeId node) const {
+  return state_.closed().in_window(node, recorder_.now()) ||
+         state_.node(node).lent_until <= recorder_.now();
+}
+
+void NodeService::lend_until(NodeId node, Instant until) {
+  if (until != Instant::max()) parts_.timers.set_window(until);
+  const NodeRecord& record = state_.node(node);
+  const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+  if (out && !record.drain && !is_closed(node)) end_drain(node);
+}
+
+// Ends the work on lent nodes whose time is over.
+void NodeService::end_loans() {
+  std::vector<NodeId> over;
+  for (const Closure& closure : state_.closed().list()) {
+    if (!closure.loan || recorder_.now() < closure.from) continue;
+    for (const NodeDevices& at : closure.nodes) over.push_back(at.node);
+  }
+  for (const NodeId node : over) {
+    const NodeHealth health = state_.node(node).health;
+    const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
+    if (working) drain({node, true, kTimeOver}, DrainedBy::kWindow);
   }
 }
 
@@ -166,13 +218,13 @@ void NodeService::close_window(std::uint32_t window, const Maintenance& plan) {
     const NodeRecord& record = state_.node(node);
     const bool out =
         record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
-    if (out && !record.drain && !state_.in_window(node, recorder_.now())) end_drain(node);
+    if (out && !record.drain && !is_closed(node)) end_drain(node);
   }
 }
 
 // Removes a node from all windows, including future ones.
 void NodeService::leave_windows(NodeId node) {
-  const std::map<std::uint32_t, Maintenance> windows = state_.maintenance();
+  const std::map<std::uint32_t, Maintenance> windows = state_.closed().windows();
   for (const auto& [window, plan] : windows) {
     std::vector<NodeId> others = plan.nodes;
     if (std::erase(others, node) > 0) {

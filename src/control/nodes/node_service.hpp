@@ -1,6 +1,7 @@
 // control/nodes/node_service.hpp - whether nodes take work: drains, maintenance windows, spares.
 //
-// Invariant: a node takes no work while an operator drains it, nor within a maintenance window.
+// Invariant: a node takes no work while an operator drains it, within a maintenance window, or when
+// the time is over for which a resource manager lends it.
 // Whether it works at all is for NodeCondition to tell.
 #pragma once
 
@@ -34,6 +35,9 @@ class NodeService {
   void keep_maintenance();
   /// Returns a node that works again to service, unless it is still drained or in a window.
   void come_back(NodeId node);
+  /// A resource manager lends the node until then: it is emptied when the time is over. A node that
+  /// was emptied because an earlier time was over takes work again.
+  void lend_until(NodeId node, Instant until);
   /// Returns a node from quarantine or repair.
   void let_go(NodeId node);
   /// Sets the timers of a core that resumes.
@@ -46,6 +50,9 @@ class NodeService {
   void evict(NodeId node);
   void end_drain(NodeId node);
   void set_timers(const Maintenance& plan);
+  [[nodiscard]] bool is_closed(NodeId node) const;
+  [[nodiscard]] const char* not_ready(NodeId node) const;
+  void end_loans();
   void close_window(std::uint32_t window, const Maintenance& plan);
   void leave_windows(NodeId node);
 

@@ -39,8 +39,9 @@ enum class DeviceUse : std::uint8_t {
   kDraining,    ///< wanted for maintenance
   kDown,        ///< suspect, lost or joining
   kRepair,      ///< quarantined or being repaired
+  kAbsent,      ///< a resource manager does not lend the node
 };
-inline constexpr std::size_t kDeviceUses = 18;
+inline constexpr std::size_t kDeviceUses = 19;
 
 inline std::array<EnumWord<DeviceUse>, kDeviceUses> enum_words(DeviceUse) {
   return {{{"useful", DeviceUse::kUseful},
@@ -60,7 +61,8 @@ inline std::array<EnumWord<DeviceUse>, kDeviceUses> enum_words(DeviceUse) {
            {"spare", DeviceUse::kSpare},
            {"draining", DeviceUse::kDraining},
            {"down", DeviceUse::kDown},
-           {"repair", DeviceUse::kRepair}}};
+           {"repair", DeviceUse::kRepair},
+           {"absent", DeviceUse::kAbsent}}};
 }
 
 /// Whole device-nanoseconds.

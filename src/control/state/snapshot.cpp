@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 /// The present form; it rises with every change of the fields.
-constexpr std::uint32_t kForm = 11;
+constexpr std::uint32_t kForm = 12;
 /// Form of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last form that only counted a node's faults.
@@ -43,6 +43,11 @@ constexpr std::uint32_t kFormWithoutShares = 9;
 
 /// The last form without changes of the fleet.
 constexpr std::uint32_t kFormOfOneFleet = 10;
+
+/// The last form without nodes that a resource manager lends.
+constexpr std::uint32_t kFormOfOwnNodes = 11;
+/// Uses of devices in that form: all before DeviceUse::kAbsent.
+constexpr std::size_t kUsesOfOwnNodes = 18;
 
 /// Returns the form of the fields.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
@@ -155,7 +160,8 @@ void code(Codec& codec, S& run) {
 
 template <class Codec, SameStruct<NodeRecord> S>
 void code(Codec& codec, S& node) {
-  auto& [number, boot, health, spare, lemon, drain, faults, drain_why, out_why] = node;
+  auto& [number, boot, health, spare, lemon, drain, faults, drain_why, out_why, managed, hold,
+         until] = node;
   if (form_of(codec) > kFormOfOneFleet) codec(number);
   codec(boot, health, spare, lemon, drain);
   if constexpr (!std::is_const_v<S>) {
@@ -168,6 +174,7 @@ void code(Codec& codec, S& node) {
   }
   codec(faults);
   if (form_of(codec) > kFormWithoutClaims) codec(drain_why, out_why);
+  if (form_of(codec) > kFormOfOwnNodes) codec(managed, hold, until);
 }
 
 template <class Codec, SameStruct<Claim> S>
@@ -216,7 +223,7 @@ void code(Codec& codec, S& parts) {
 template <class Codec, SameStruct<State> S>
 void StateCodec::code(Codec& codec, S& s) {
   code(codec, s,
-       std::tie(s.nodes_, s.maintenance_, s.risk_, s.slots_, s.idle_, s.ledger_, s.claims_));
+       std::tie(s.nodes_, s.closed_.windows_, s.risk_, s.slots_, s.idle_, s.ledger_, s.claims_));
 }
 
 template <class Codec, SameStruct<State> S, class OfFleetFields>
@@ -228,7 +235,11 @@ void StateCodec::code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
   codec(s.changes_, s.last_pass_, s.passes_, s.ended_, idle, s.total_, s.by_tenant_);
   codec(ledger.begin_);
   for (auto& type : ledger.cells_) {
-    for (auto& cell : type) codec(cell.count, cell.since, cell.sum);
+    const std::size_t uses = form_of(codec) > kFormOfOwnNodes ? type.size() : kUsesOfOwnNodes;
+    for (std::size_t use = 0; use < uses; ++use) {
+      auto& cell = type[use];
+      codec(cell.count, cell.since, cell.sum);
+    }
   }
   if (form_of(codec) > kFormWithoutClaims) codec(claims);
   if (form_of(codec) > kFormWithoutShares) codec(s.share_period_);
@@ -281,7 +292,7 @@ void StateCodec::encode_changed(const State& state, const FleetMap& map, const C
 OfFleet StateCodec::changed_fields(const State& state, const FleetMap& map,
                                    const ControlSetup& next) {
   OfFleet changed{.nodes = {},
-                  .maintenance = state.maintenance_,
+                  .maintenance = state.closed_.windows(),
                   .risk = {},
                   .slots = {},
                   .idle = {},

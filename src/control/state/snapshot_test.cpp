@@ -175,7 +175,7 @@ TEST(Snapshot, ComesBackAsTheStateItWas) {
   EXPECT_EQ(state.answered("request"), JobId(1));
   EXPECT_EQ(state.after(JobId(0)).size(), 1u);
   EXPECT_EQ(state.plans().size(), 1u);
-  EXPECT_EQ(state.maintenance().size(), 1u);
+  EXPECT_EQ(state.closed().windows().size(), 1u);
   EXPECT_EQ(state.spares(), (std::set{NodeId(3)}));
   EXPECT_EQ(state.jobs_on(NodeId(0)), cluster.state().jobs_on(NodeId(0)));
   const Situation before = cluster.state().situation(cluster.now());

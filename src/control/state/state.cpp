@@ -125,7 +125,7 @@ Situation State::situation(Instant now) const {
   s.launch = setup_->timing.launch;
   s.grace = setup_->timing.grace;
   s.reserved = slots_;
-  s.closures = closures_;
+  s.closures = closed_.list();
   s.changes = changes_;
   return s;
 }
@@ -527,34 +527,8 @@ void State::on(const JobsArchived& event) {
 }
 
 void State::on(const MaintenanceSet& event) {
-  if (event.nodes.empty()) {
-    maintenance_.erase(event.window);
-  } else {
-    maintenance_[event.window] = {event.nodes, event.from, event.to, event.why};
-  }
-  list_closures();
+  closed_.set(event.window, {event.nodes, event.from, event.to, event.why}, *setup_->topology);
   ++changes_.freed;
-}
-
-void State::list_closures() {
-  closures_.clear();
-  for (const auto& [window, plan] : maintenance_) {
-    Closure& closure = closures_.emplace_back(Closure{{}, plan.from, plan.to});
-    for (const NodeId node : plan.nodes) {
-      const std::uint32_t devices = setup_->topology->group(node).devices;
-      const std::uint64_t all =
-          devices >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << devices) - 1;
-      closure.nodes.push_back({node, all});
-    }
-  }
-}
-
-bool State::in_window(NodeId id, Instant now) const {
-  return std::any_of(maintenance_.begin(), maintenance_.end(), [&](const auto& entry) {
-    const Maintenance& window = entry.second;
-    return window.from <= now && now < window.to &&
-           std::find(window.nodes.begin(), window.nodes.end(), id) != window.nodes.end();
-  });
 }
 
 void State::on(const IdleCauseSet& event) {

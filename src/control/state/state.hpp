@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/closed_times.hpp"
 #include "control/event.hpp"
 #include "control/setup.hpp"
 #include "control/state/job_table.hpp"
@@ -41,6 +42,12 @@ struct NodeRecord {
   std::vector<Instant> faults;  ///< within the window that ends with the last
   std::string drain_why;        ///< as given with the drain, until it is ready again
   std::string out_why;          ///< what last took it out of service, until it is ready again
+  bool managed = false;         ///< a resource manager lends it, at times
+  std::string hold;             ///< hold that lends the node, as in NodeLent; empty: none does
+  Instant lent_until = Instant::max();  ///< jobs are off the node by then
+
+  /// Whether a resource manager has the node and does not lend it.
+  [[nodiscard]] bool is_away() const { return managed && hold.empty(); }
 };
 
 /// Returns the health that the fleet shows: a spare takes no work until it replaces another node.
@@ -65,13 +72,6 @@ struct Ghost {
   NodeDevices at;
   HostNeeds host;
   std::uint16_t share = kWholeDevice;
-};
-
-struct Maintenance {
-  std::vector<NodeId> nodes;
-  Instant from;
-  Instant to;
-  std::string why;
 };
 
 class State : public DeviceHistory {
@@ -126,11 +126,8 @@ class State : public DeviceHistory {
   [[nodiscard]] std::span<const Ghost> ghosts() const { return ghosts_; }
   /// Whether such an event would free anything. O(ghosts + nodes of the job).
   [[nodiscard]] bool has_ranks(const DevicesFreed& of) const;
-  [[nodiscard]] const std::map<std::uint32_t, Maintenance>& maintenance() const {
-    return maintenance_;
-  }
-  /// Whether a node is in a maintenance window that has begun and is not over. O(nodes of windows).
-  [[nodiscard]] bool in_window(NodeId id, Instant now) const;
+  /// When nodes are closed to jobs.
+  [[nodiscard]] const ClosedTimes& closed() const { return closed_; }
 
   /// Claims in the order in which they were made. Few: those of live jobs and of the last day.
   [[nodiscard]] std::span<const Claim> claims() const { return claims_; }
@@ -198,9 +195,9 @@ class State : public DeviceHistory {
   void on(const PolicySet& event);
   void on(const FleetSet& event);
   void on(const SlotsReserved& event);
-  void list_closures();
   void on(const PlanFound& event);
   void on(const DecisionDropped& event);
+  void on(const NodeLent& event);
   void on(const MaintenanceSet& event);
   void on(const LemonFound& event);
   void on(const IdleCauseSet& event);
@@ -290,8 +287,7 @@ class State : public DeviceHistory {
   std::vector<JobId> owner_;  ///< by device: the job or ghost that holds all of it
   std::vector<Ghost> ghosts_;
   std::vector<Claim> claims_;
-  std::map<std::uint32_t, Maintenance> maintenance_;
-  std::vector<Closure> closures_;  ///< form of maintenance_ that passes use
+  ClosedTimes closed_;
 
   std::unique_ptr<TenantUsage> usage_;
   Instant usage_until_;  ///< instant up to which usage_ is advanced

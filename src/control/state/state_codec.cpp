@@ -46,10 +46,12 @@ void StateCodec::make_queue(State& state) {
 }
 
 void StateCodec::make_fleet(State& state, const Parts& parts) {
-  state.list_closures();
+  const Topology& topology = *state.setup_->topology;
+  state.closed_.take_up_windows(topology);
   for (const auto& [link, is] : parts.links) state.fleet_.set_link(link, is);
   for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) {
     const NodeId id(n);
+    state.closed_.lend(id, Instant::max(), state.nodes_[n].lent_until, topology);
     if (state.nodes_[n].spare) state.spares_.insert(state.spares_.end(), id);
     state.fleet_.set_health(id, shown_health(state.nodes_[n]));
   }

@@ -59,6 +59,8 @@ DeviceUse State::free_use(NodeId node) const {
     case NodeHealth::kSuspect:
     case NodeHealth::kLost:
       return DeviceUse::kDown;
+    case NodeHealth::kAbsent:
+      return DeviceUse::kAbsent;
   }
   return DeviceUse::kDown;
 }
@@ -281,6 +283,16 @@ void State::on(const NodeChanged& event) {
   }
   edit_node(event.node, record);
   settle_claims(event);
+}
+
+void State::on(const NodeLent& event) {
+  NodeRecord record = nodes_[event.node.value()];
+  closed_.lend(event.node, record.lent_until, event.until, *setup_->topology);
+  record.managed = event.managed;
+  record.hold = event.hold;
+  record.lent_until = event.until;
+  record.health = event.health;
+  edit_node(event.node, record);
 }
 
 // A fault found by the node's own checks confirms the suspicion; the node's return to service

@@ -287,7 +287,7 @@ Wrong StateRanges::others() const {
     const bool all = std::all_of(next.begin(), next.end(), is_job);
     if (!s_.jobs_.has(before) || !all) return "one waits for a job that is not there";
   }
-  for (const auto& [id, window] : s_.maintenance_) {
+  for (const auto& [id, window] : s_.closed_.windows()) {
     const auto is_node = [this](NodeId node) { return node.value() < topology_.node_count(); };
     if (!std::all_of(window.nodes.begin(), window.nodes.end(), is_node)) {
       return "a maintenance window is of a node that is not there";

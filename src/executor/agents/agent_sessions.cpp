@@ -31,6 +31,7 @@ AgentSessions::AgentSessions(const Env& env, const Log& log, Options options)
     : log_(log),
       state_(options.state),
       clock_(options.clock),
+      lent_(std::move(options.lent)),
       counts_(options.counts),
       cluster_(options.cluster),
       keys_(std::move(options.keys)),
@@ -51,7 +52,7 @@ void AgentSessions::open(const AgentOpening& opening, AgentSession& session) {
       return refuse(opening, held.error(), session);
     }
   }
-  const Result<NodeId> node = agents_.open(opening, session, clock_.now());
+  const Result<NodeId> node = admit(opening, session);
   launches_.forget();
   if (!node) {
     log_refused(opening, node.error());
@@ -65,6 +66,20 @@ void AgentSessions::open(const AgentOpening& opening, AgentSession& session) {
              {"version", opening.version},
              {"boot", fmt::format("{:016x}", opening.boot)}});
   session.send(AgentWelcome{.cluster = cluster_, .node = NodeId(state_.node(*node).number)});
+}
+
+Result<NodeId> AgentSessions::admit(const AgentOpening& opening, AgentSession& session) {
+  if (const std::optional<NodeId> node = agents_.node_named(opening.node); node && lent_.admit) {
+    if (Status admitted = lent_.admit(*node, opening); !admitted) return forward_error(admitted);
+  }
+  return agents_.open(opening, session, clock_.now());
+}
+
+void AgentSessions::note(const NodeLent& event) {
+  AgentSession* session = agents_.of(event.node).session;
+  const bool over = event.managed && event.hold.empty() && event.health == NodeHealth::kAbsent;
+  if (session == nullptr || !over) return;
+  session->replace({ErrorKind::kInput, "the node is not lent to the cluster any more", {}});
 }
 
 /// Refuses an agent; one whose certificate no longer holds the node is told not to reconnect.
@@ -121,6 +136,8 @@ std::optional<Report> AgentSessions::receive(NodeId number, const AgentMessage& 
     commands_.hear(node, *output);
   } else if (const auto* end = std::get_if<ExecEnd>(&message)) {
     commands_.hear(node, *end);
+  } else if (const auto* ending = std::get_if<HoldEnding>(&message); ending && lent_.ends) {
+    lent_.ends(node, *ending);
   }
   return std::nullopt;
 }

@@ -19,6 +19,7 @@
 #include "executor/agents/agent_book.hpp"
 #include "executor/agents/agent_keys.hpp"
 #include "executor/agents/command_book.hpp"
+#include "executor/agents/lent_nodes.hpp"
 #include "executor/jobs/launch_program.hpp"
 #include "executor/jobs/rank_logs.hpp"
 #include "executor/live/control_clock.hpp"
@@ -33,6 +34,7 @@ class AgentSessions {
     std::uint64_t cluster = 0;  ///< the number that agents know the cluster by
     const State& state;
     ControlClock clock;
+    LentNodes lent;
     LiveCounts& counts;
     AgentKeys keys;
     std::string step_key;  ///< see LaunchPrograms
@@ -55,6 +57,8 @@ class AgentSessions {
   /// there, or its agent is not connected.
   [[nodiscard]] Status burn_in(NodeId node);
 
+  /// Ends the session of a node that is not lent any more and has no ranks.
+  void note(const NodeLent& event);
   /// Ends the commands on a node that is about to be retired.
   void lose_commands(NodeId node);
   /// Takes over a changed fleet, which the state has already; ends the sessions of retired nodes.
@@ -70,12 +74,14 @@ class AgentSessions {
   void log_refused(const AgentOpening& opening, const Error& why);
   void note_foreign(NodeId node, const AttemptId& attempt);
   void number_nodes();
+  [[nodiscard]] Result<NodeId> admit(const AgentOpening& opening, AgentSession& session);
   [[nodiscard]] std::optional<NodeProgram> program_of(const LaunchRanks& launch, NodeId node);
   [[nodiscard]] std::string name_of(NodeId node) const;
 
   Log log_;
   const State& state_;
   ControlClock clock_;
+  LentNodes lent_;
   LiveCounts& counts_;
   std::uint64_t cluster_;
   AgentKeys keys_;

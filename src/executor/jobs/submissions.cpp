@@ -43,7 +43,7 @@ Submissions::Submissions(const Options& options) : options_(options) { limits_ch
 
 Status Submissions::admission(const std::string& tenant) {
   if (Status running = options_.host.check_running(); !running) return running;
-  if (Status room = options_.store.disk().admission(); !room) return room;
+  if (Status room = options_.store.admission(); !room) return room;
   if (options_.store.log().waiting_bytes() > kWaitingBytesMax) {
     return environment_error("the controller's disk is too slow for what is asked");
   }

@@ -163,6 +163,17 @@ void DecisionLog::on(const PowerLimitSet& event) {
         {"watts", watts}});
 }
 
+void DecisionLog::on(const NodeLent& event) {
+  if (event.hold.empty()) {
+    return info(event.managed ? "node is not lent" : "node is the cluster's own",
+                {{"node", name(event.node)}, {"state", std::string(word_of(event.health))}});
+  }
+  const bool limited = event.until != Instant::max();
+  info("node is lent", {{"node", name(event.node)},
+                        {"hold", event.hold},
+                        {"until", limited ? event.until.text() : std::string("no end")}});
+}
+
 void DecisionLog::on(const MaintenanceSet& event) {
   info(event.nodes.empty() ? "maintenance over" : "maintenance", {{"window", event.window},
                                                                   {"nodes", event.nodes.size()},

@@ -41,6 +41,7 @@ class DecisionLog {
   void on(const LemonFound& event);
   void on(const SpareSet& event);
   void on(const PowerLimitSet& event);
+  void on(const NodeLent& event);
   void on(const MaintenanceSet& event);
   /// Other events write no line.
   template <class Other>

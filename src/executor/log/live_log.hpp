@@ -10,6 +10,7 @@
 // Cost: encoding an event; a snapshot costs that of the state.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -75,6 +76,13 @@ class LiveLog {
   /// Returns why the log is not written now, for those who ask; empty: it is.
   [[nodiscard]] std::string silence() const;
 
+  /// The term in which the log is written.
+  [[nodiscard]] StoreTerm term() const { return speaking_.term; }
+  /// The newest durable batch.
+  [[nodiscard]] std::uint64_t newest() const {
+    return std::max(speaking_.begun_at, waiting_.newest_durable());
+  }
+
   /// Puts texts beside the log, durable before anything that is appended later.
   void put_texts(const StoreTexts& texts);
   /// Puts texts that the log does not depend on, and waits until they are durable. Errors: see
@@ -120,6 +128,8 @@ class LiveLog {
     Instant since;   ///< when the newest write that succeeded began
     std::function<void()> again;
     std::string why_not;  ///< what the store says; empty: it takes writes
+    StoreTerm term = StoreTerm::kNone;
+    std::uint64_t begun_at = 0;  ///< newest batch at the beginning of the term
   } speaking_;
   std::unique_ptr<GroupCommit> commits_;
 };

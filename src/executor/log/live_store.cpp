@@ -1,14 +1,30 @@
 #include "executor/log/live_store.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <utility>
 
 namespace orrery {
+namespace {
+
+/// Error: the directory has what a controller of a shared log keeps on its machine, and no log.
+Status check_own(const std::string& path) {
+  std::error_code none;
+  const bool shared = std::filesystem::exists(path + "/archive", none);
+  if (!shared || std::filesystem::exists(path + "/store.db", none)) return {};
+  return input_error({}, fmt::format("{}: this state belongs to a shared log: start with --store "
+                                     "URL, or move the log here with `orrery store copy`",
+                                     path));
+}
+
+}  // namespace
 
 Result<ClaimedStore> ClaimedStore::open(const Env& env, const Log& log,
                                         const std::string& directory) {
   const std::string path = directory + "/store";
   std::error_code none;
+  if (Status own = check_own(path); !own) return forward_error(own);
   if (!std::filesystem::exists(path, none)) {
     if (Status room = DiskReserve::check_new(directory); !room) return forward_error(room);
   } else if (DiskReserve::give_up_for_start(path) == RoomMade::kYes) {
@@ -42,6 +58,7 @@ LiveStore::LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Optio
     : disk_(std::move(claimed.disk)),
       store_(std::move(claimed.store)),
       open_log_(std::move(claimed.open_log)),
+      room_(env, log, *store_),
       log_(env, log,
            {.claim = {*store_, claimed.term, claimed.claimed},
             .state = options.host.state(),
@@ -62,5 +79,15 @@ LiveStore::LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Optio
                      .reader = std::move(claimed.archive),
                      .open = std::move(claimed.open_archive),
                      .form = std::move(options.archived_form)}) {}
+
+void LiveStore::look() {
+  disk_->look();
+  room_.look();
+}
+
+Status LiveStore::admission() const {
+  if (Status room = disk_->admission(); !room) return room;
+  return room_.admission();
+}
 
 }  // namespace orrery

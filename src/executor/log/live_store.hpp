@@ -12,6 +12,7 @@
 #include "executor/log/disk_watch.hpp"
 #include "executor/log/live_archive.hpp"
 #include "executor/log/live_log.hpp"
+#include "executor/log/log_room.hpp"
 #include "executor/log/shared_log.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
@@ -20,7 +21,7 @@ namespace orrery {
 /// A store that one controller has claimed.
 struct ClaimedStore {
   /// Opens DIR/store, which is created if it is missing, and claims it. Errors: of the store
-  /// (another process has it); no space for a new one.
+  /// (another process has it); no space for a new one; it belongs to a controller of a shared log.
   [[nodiscard]] static Result<ClaimedStore> open(const Env& env, const Log& log,
                                                  const std::string& directory);
   /// Adds to a shared store that was claimed what it has on this machine, in DIR/store.
@@ -61,11 +62,17 @@ class LiveStore {
   [[nodiscard]] const OpenReader& open_log() const { return open_log_; }
   [[nodiscard]] DiskWatch& disk() { return *disk_; }
   [[nodiscard]] const DiskWatch& disk() const { return *disk_; }
+  [[nodiscard]] const LogRoom& room() const { return room_; }
+  /// Looks at the space of the log now, and every few seconds from now on.
+  void look();
+  /// Error: new work is refused for want of space, on the disk or in a shared log.
+  [[nodiscard]] Status admission() const;
 
  private:
   std::unique_ptr<DiskWatch> disk_;
   std::unique_ptr<Store> store_;
   OpenReader open_log_;
+  LogRoom room_;
   LiveLog log_;
   LiveArchive archive_;
 };

@@ -12,6 +12,7 @@ void WaitingBatches::submit(std::uint64_t batch, std::uint64_t input) {
 
 std::uint64_t WaitingBatches::durable(std::uint64_t batch) {
   std::uint64_t input = 0;
+  newest_durable_ = batch;
   while (!batches_.empty() && batches_.front().batch <= batch) {
     input = batches_.front().input;
     times_.observe(clock_.now_monotonic() - batches_.front().submitted);

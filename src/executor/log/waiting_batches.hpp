@@ -22,6 +22,8 @@ class WaitingBatches {
   void submit(std::uint64_t batch, std::uint64_t input);
   /// All batches up to this one are durable. Returns the newest input in them; 0: there was none.
   std::uint64_t durable(std::uint64_t batch);
+  /// The newest batch that became durable; 0: none did yet.
+  [[nodiscard]] std::uint64_t newest_durable() const { return newest_durable_; }
 
  private:
   struct End {
@@ -33,6 +35,7 @@ class WaitingBatches {
   const Clock& clock_;
   TimeHistogram& times_;
   std::deque<End> batches_;
+  std::uint64_t newest_durable_ = 0;
 };
 
 }  // namespace orrery

@@ -1,6 +1,10 @@
 #include "executor/start/standby.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "fleet/spec/spec.hpp"
 
 namespace orrery {
 namespace {
@@ -22,10 +26,28 @@ StorageResult<StoreTexts> texts_of(SharedStore& store) {
   return texts;
 }
 
+/// Error: the files of this machine are those of another cluster than the log. A file that cannot
+/// be read is not compared: the log has the fleet that is in use.
+Status check_cluster(const SetupTexts& own, const LiveSetup& begun, const State& state) {
+  const Result<FleetFile> file = read_fleet_file(own.fleet, "fleet.yaml");
+  if (!file) return {};
+  const std::string& name = state.setup().topology->name();
+  const std::string& found = file->spec.name;
+  if (found == name || found == begun.control().topology->name()) return {};
+  return input_error({"fleet.yaml", 0, 0},
+                     fmt::format("it is of the cluster \"{}\", and the log of the cluster \"{}\": "
+                                 "start the controller with the log or the files of the other one",
+                                 found, name));
+}
+
 }  // namespace
 
 Standby::Standby(const Env& env, const Log& log, const ControllerOptions& options, Events events)
-    : env_(env), log_(log), options_(options), events_(std::move(events)) {}
+    : env_(env),
+      log_(log),
+      options_(options),
+      events_(std::move(events)),
+      sight_(env.clock.now_monotonic()) {}
 
 Standby::~Standby() {
   if (timer_) env_.timers.cancel(*timer_);
@@ -81,6 +103,7 @@ Status Standby::recover() {
       *store_, (*setup)->control(),
       [this](const State& state, const TimedEvent& event) { note_archived(state, event); });
   if (!core) return forward_error(core);
+  if (Status same = check_cluster(options_.setup, **setup, (*core)->state()); !same) return same;
   keep_archived();
   texts_ = {*std::move(texts), *std::move(setup)};
   core_ = *std::move(core);
@@ -96,7 +119,8 @@ void Standby::follow() {
                               .seen = [this](const WriterSeen& seen) { see(seen); },
                               .batch = [this](const Batch& batch) { take(batch); },
                               .texts_put = [this] { take_texts(); },
-                              .failed = [this](const StorageError& why) { note_store(why); }});
+                              .failed = [this](const StorageError& why) { note_store(why); },
+                              .ahead = [this](std::uint64_t batch) { sight_.expect(batch); }});
 }
 
 void Standby::take_texts() {
@@ -148,17 +172,18 @@ void Standby::keep_archived() {
 void Standby::see(const WriterSeen& seen) {
   if (texts_due_) take_texts();
   if (phase_ != Phase::kFollows) return;
-  if (seen.writer != seen_.writer || seen.term != seen_.term) {
+  const WriterSeen& before = sight_.writer();
+  if (seen.writer != before.writer || seen.term != before.term) {
     log_.info(env_.clock.now_wall(), "another controller leads",
               {{"leader", seen.writer}, {"term", seen.term}});
     events_.leader(seen.writer);
   }
-  seen_ = seen;
+  const Instant now = env_.clock.now_monotonic();
+  sight_.see(seen, now);
   const std::uint64_t next_job = core_ == nullptr ? 0 : core_->state().jobs();
   if (StorageStatus noted = store_->note_seen(seen, next_job); !noted) {
     return give_up(noted.error());
   }
-  const Instant now = env_.clock.now_monotonic();
   claim_at(seen.term == 0 ? now : now + options_.shared->claims_after);
 }
 
@@ -182,10 +207,11 @@ void Standby::call_at(Instant at, void (Standby::*then)()) {
 void Standby::claim() {
   if (phase_ != Phase::kFollows) return;
   const Instant began = env_.clock.now_monotonic();
-  if (seen_.term != 0 && seen_.newest != newest()) {  // its batches have not come yet
+  const WriterSeen& seen = sight_.writer();
+  if (seen.term != 0 && seen.newest != newest()) {  // its batches have not come yet
     return claim_at(began + kClaimAgain);
   }
-  const StorageResult<StoreTerm> term = store_->claim_after(seen_, options_.shared->writer);
+  const StorageResult<StoreTerm> term = store_->claim_after(seen, options_.shared->writer);
   if (term) return lead(*term, began);
   const StorageFailure failure = term.error().failure;
   if (failure == StorageFailure::kSuperseded) {  // what was written is on its way to here

@@ -19,6 +19,7 @@
 #include "base/log.hpp"
 #include "executor/controller_options.hpp"
 #include "executor/start/live_start.hpp"
+#include "executor/start/log_sight.hpp"
 
 namespace orrery {
 
@@ -33,7 +34,8 @@ class Standby {
     std::function<void(Store& store, StoreTerm term)> claimed;
     /// This one leads. The standby must not be ended inside the call.
     std::function<void(LiveStart)> lead;
-    /// It cannot take over, now or ever: the log or the files of the directory.
+    /// It cannot take over, now or ever: the log or the files of the directory, which may be of
+    /// another cluster.
     std::function<void(const Error&)> failed;
   };
   /// Begins to follow, or waits for a store that gives no answer. `options` has a shared log, and
@@ -49,6 +51,9 @@ class Standby {
   /// The newest batch that was applied, and the state after it; none: the log has not begun.
   [[nodiscard]] std::uint64_t newest() const { return core_ == nullptr ? 0 : core_->newest(); }
   [[nodiscard]] const State* state() const { return core_ == nullptr ? nullptr : &core_->state(); }
+  [[nodiscard]] StandbyProgress progress() const {
+    return sight_.progress(newest(), env_.clock.now_monotonic());
+  }
 
  private:
   [[nodiscard]] Status open();
@@ -81,7 +86,7 @@ class Standby {
   std::vector<ArchivedJob> archived_;   ///< not yet in the archive
   std::unique_ptr<StoreFollower> follower_;
   bool texts_due_ = true;  ///< texts may have been put between recovery and following
-  WriterSeen seen_;
+  LogSight sight_;
   std::optional<TimerId> timer_;  ///< of the next claim, or try to open the store
   enum class Phase : std::uint8_t {
     kFollows,

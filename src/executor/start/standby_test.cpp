@@ -40,7 +40,7 @@ class StandbyTest : public ControllerFixture {
   }
 
   /// Starts a controller as a standby; `name` is its address.
-  Member& start(const std::string& name) {
+  Member& start(const std::string& name, const SetupTexts& setup = lab_setup()) {
     Member& member = *members_.emplace_back(std::make_unique<Member>());
     member.directory = scratch_ + "/" + name;
     fs::create_directories(member.directory + "/store");
@@ -49,7 +49,7 @@ class StandbyTest : public ControllerFixture {
     };
     member.options.emplace(ControllerOptions{
         .directory = member.directory,
-        .setup = lab_setup(),
+        .setup = setup,
         .facts = lab_facts(),
         .settings = {.retain = Seconds(0)},
         .archived_form = [](const EndedJob& job) { return job.state.job(job.job).name; },
@@ -75,7 +75,7 @@ class StandbyTest : public ControllerFixture {
                                                                 *member.options, std::move(begun));
              },
          .failed = [&member](const Error& error) { member.failure = error.text(); }});
-    EXPECT_TRUE(standby) << standby.error().text();
+    if (!standby) member.failure = standby.error().text();
     if (standby) member.standby = *std::move(standby);
     return member;
   }
@@ -182,12 +182,19 @@ TEST_F(StandbyTest, AStandbyThatHearsNothingClaimsNothing) {
   Member& first = start_leader("a:1");
   Member& second = start("b:1");
   await([&] { return second.leader == "a:1"; });
+  EXPECT_EQ(second.standby->progress().leader, "a:1");
+  EXPECT_EQ(second.standby->progress().term,
+            static_cast<std::uint64_t>(first.controller->store().log().term()));
   service_.set(MemoryService::Followers::kDeaf);
   pass(Duration::milliseconds(900));
   EXPECT_EQ(second.controller, nullptr) << "the writer has written since it was heard last";
+  EXPECT_GE(second.standby->progress().behind, Duration::milliseconds(800));
   service_.set(MemoryService::Followers::kHear);
   submit(first, "one");
   await([&] { return second.standby->newest() == service_.newest(); });
+  await(
+      [&] { return second.standby->progress().batch == first.controller->store().log().newest(); });
+  EXPECT_EQ(second.standby->progress().behind_batches, 0u);
   EXPECT_EQ(first.failure, "");
   EXPECT_EQ(second.failure, "");
 }
@@ -202,12 +209,44 @@ TEST_F(StandbyTest, LostAnswersOfTheStoreLoseAndDoubleNothing) {
   EXPECT_EQ(first.failure, "");
 }
 
+TEST_F(StandbyTest, ALogThatIsTooLargeTakesNoNewJobsAndEverythingElse) {
+  Member& first = start_leader("a:1");
+  submit(first, "one");
+  await([&] { return answers_.contains("one"); });
+  EXPECT_TRUE(first.controller->submissions().admission(""));
+  first.store->held = std::uint64_t{1025} << 20;
+  const Status refused = first.controller->submissions().admission("");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("the shared log has 1025 MiB"), std::string::npos)
+      << refused.error().text();
+  EXPECT_NE(refused.error().text().find("orrery store compact"), std::string::npos);
+  std::optional<Result<JobId>> cancelled;
+  first.controller->command(CancelJob{JobId(0)}, "",
+                            [&](const Result<JobId>& done) { cancelled = done; });
+  await([&] { return cancelled.has_value(); });
+  EXPECT_TRUE(*cancelled) << cancelled->error().text();
+  first.store->held = std::uint64_t{1000} << 20;
+  EXPECT_TRUE(first.controller->submissions().admission(""));
+  EXPECT_NE(first.controller->store().room().warning(), "") << "it is still large";
+}
+
 TEST_F(StandbyTest, ALeaderThatWasReplacedSaysSoAndEnds) {
   Member& first = start_leader("a:1");
   MemorySharedStore other(service_);
   ASSERT_TRUE(other.claim());
   await([&] { return !first.failure.empty(); });
   EXPECT_NE(first.failure.find("may write no more"), std::string::npos) << first.failure;
+}
+
+TEST_F(StandbyTest, AStandbyWithTheFilesOfAnotherClusterIsRefusedWithBothNames) {
+  start_leader("a:1");
+  SetupTexts other = lab_setup();
+  other.fleet.replace(other.fleet.find("name: lab"), 9, "name: oslo");
+  EXPECT_EQ(start("b:1", other).failure,
+            "fleet.yaml: it is of the cluster \"oslo\", and the log of the cluster \"lab\": start "
+            "the controller with the log or the files of the other one");
+  other.fleet = "not a fleet";
+  EXPECT_EQ(start("c:1", other).failure, "") << "the log has the fleet";
 }
 
 TEST_F(StandbyTest, AStandbyThatCannotReadTheLogNeverLeads) {

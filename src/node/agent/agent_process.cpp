@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "node/agent/hold_watch.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/launch/run_directory.hpp"
 
@@ -92,7 +93,9 @@ NodeFitness::Events AgentProcess::health_events() {
 }
 
 Status AgentProcess::run() {
-  const auto signals = watch_signals(real_.loop(), DaemonSignals::kEnd, [this] { stop(); });
+  HoldWatch hold({real_.env(), log_, session_, attempts_, [this] { stop(); }},
+                 setup_.opening.hold.key);
+  const auto signals = watch_signals(real_.loop(), DaemonSignals::kEnd, [&hold] { hold.end(); });
   if (!signals) return tl::unexpected(signals.error());
   log_beginning();
   session_.open(setup_.opening, *this);

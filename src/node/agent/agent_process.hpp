@@ -49,8 +49,9 @@ class AgentProcess final : public ChannelEvents {
   AgentProcess(RealEnv& real, ControllerChannel& channel, const Log& log,
                std::pair<AgentProcessSetup, AgentDirectory> place);
 
-  /// Runs until SIGTERM, SIGINT or stop(). Precondition: the signals are blocked. Errors: the
-  /// controller refuses this agent; no descriptor for signals.
+  /// Runs until SIGTERM, SIGINT or stop(); within a hold of a resource manager, until no rank runs
+  /// any more after that, or its patience is over. Precondition: the signals are blocked. Errors:
+  /// the controller refuses this agent; no descriptor for signals.
   [[nodiscard]] Status run();
   void stop();
 

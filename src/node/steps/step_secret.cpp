@@ -24,12 +24,16 @@ std::string hmac_sha256(std::string_view key, std::string_view message) {
 
 }  // namespace
 
-std::string step_secret(std::string_view key, const AttemptId& attempt) {
+std::string named_secret(std::string_view key, std::string_view name) {
   std::string digits;
-  const std::string digest =
-      hmac_sha256(key, fmt::format("steps of {}.{}", attempt.job.value(), attempt.attempt));
-  for (const char byte : digest) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  for (const char byte : hmac_sha256(key, name)) {
+    digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
   return digits;
+}
+
+std::string step_secret(std::string_view key, const AttemptId& attempt) {
+  return named_secret(key, fmt::format("steps of {}.{}", attempt.job.value(), attempt.attempt));
 }
 
 std::string step_challenge(Entropy& entropy) {

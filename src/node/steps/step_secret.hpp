@@ -21,6 +21,9 @@ inline constexpr const char* kStepSecretVariable = "ORRERY_STEP_SECRET";
 /// The variable that gives the job's processes the path of the secret's file.
 inline constexpr const char* kStepSecretFileVariable = "ORRERY_STEP_SECRET_FILE";
 
+/// Returns the secret that a key has for something of this name; 64 hexadecimal digits.
+[[nodiscard]] std::string named_secret(std::string_view key, std::string_view name);
+
 /// Returns the secret of an attempt; 64 hexadecimal digits.
 [[nodiscard]] std::string step_secret(std::string_view key, const AttemptId& attempt);
 

@@ -8,6 +8,7 @@ namespace orrery {
 void Reserved::reset(FleetView now) {
   now_ = now;
   any_ = false;
+  loans_ = false;
   built_ = false;
   counted_ = 0;
   for (const Slot& slot : slots_) first_[slot.at.node.value()] = kNone;
@@ -32,7 +33,7 @@ FleetView Reserved::shadow() {
 FleetView Reserved::beside(FleetView free, JobId of, Instant end) {
   hidden_.clear();
   for (const Slot& slot : slots_) {
-    if (slot.start < end && slot.job != of) hidden_.push_back(slot.at);
+    if (binds(slot, end) && slot.job != of) hidden_.push_back(slot.at);
   }
   if (hidden_.empty()) return free;
   if (hidden_.size() == slots_.size()) return shadow();
@@ -47,21 +48,25 @@ void Reserved::add(const Reservation& reservation) {
   const auto at = std::lower_bound(jobs_.begin(), jobs_.end(), reservation.job);
   if (at == jobs_.end() || *at != reservation.job) jobs_.insert(at, reservation.job);
   for (const PlacedGang& gang : reservation.gangs) {
-    add(reservation.job, reservation.start, gang.allocation.ranks);
-    add(reservation.job, reservation.start, gang.allocation.idle);
+    const Slot slot{reservation.job, reservation.start, {}};
+    add(slot, gang.allocation.ranks);
+    add(slot, gang.allocation.idle);
   }
 }
 
-void Reserved::close(const Closure& closure) { add(JobId(), closure.from, closure.nodes); }
+void Reserved::close(const Closure& closure) {
+  loans_ = loans_ || closure.loan;
+  add(Slot{.job = JobId(), .start = closure.from, .at = {}, .loan = closure.loan}, closure.nodes);
+}
 
 // Devices that no job could get anyway need not be hidden: most of what reservations hold is busy.
-void Reserved::add(JobId job, Instant start, std::span<const NodeDevices> nodes) {
+void Reserved::add(const Slot& slot, std::span<const NodeDevices> nodes) {
   any_ = true;
   const std::size_t before = slots_.size();
   for (const NodeDevices& at : nodes) {
     if (!now_.has_room(at)) continue;
     std::uint32_t& first = first_[at.node.value()];  // so `next` is always an earlier one
-    slots_.push_back({job, start, at, first});
+    slots_.push_back({slot.job, slot.start, at, first, slot.loan});
     first = static_cast<std::uint32_t>(slots_.size() - 1);
   }
   if (!built_ || slots_.size() == before) return;
@@ -101,7 +106,7 @@ bool Reserved::delays(std::span<const PlacedGang> gangs, Instant end, JobId of) 
       for (const NodeDevices& at : *list) {
         for (std::uint32_t i = first_[at.node.value()]; i != kNone; i = slots_[i].next) {
           const Slot& slot = slots_[i];
-          if (slot.job != of && slot.start < end && (slot.at.devices & at.devices) != 0)
+          if (slot.job != of && binds(slot, end) && (slot.at.devices & at.devices) != 0)
             return true;
         }
       }
@@ -147,6 +152,7 @@ void Reserved::count(const Slot& slot, std::span<const Slot> before) {
 }
 
 FreeCount Reserved::kept(FleetTypeId type, Instant end) {
+  if (loans_ && end == Instant::max()) return {};
   for (; counted_ < slots_.size(); ++counted_) {
     count(slots_[counted_], std::span(slots_).first(counted_));
   }

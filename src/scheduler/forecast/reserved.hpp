@@ -49,7 +49,8 @@ class Reserved {
   [[nodiscard]] bool delays(std::span<const PlacedGang> gangs, Instant end, JobId of) const;
 
   /// Devices of a type that are free in `now` and kept by reservations that begin before `end`, and
-  /// nodes that are entirely free except for these. O(starts); after an add() O(nodes x
+  /// nodes that are entirely free except for these; for a job without end none are counted where
+  /// nodes are lent for a time. O(starts); after an add() O(nodes x
   /// reservations there) of it.
   [[nodiscard]] FreeCount kept(FleetTypeId type, Instant end);
 
@@ -62,6 +63,7 @@ class Reserved {
     Instant start;
     NodeDevices at;
     std::uint32_t next = kNone;  ///< next slot on the same node
+    bool loan = false;           ///< of Closure::loan: jobs without end may be there
   };
 
   /// Devices of a type that are kept from `start` on and were not before; counts wrap.
@@ -70,7 +72,11 @@ class Reserved {
     FreeCount count;
   };
 
-  void add(JobId job, Instant start, std::span<const NodeDevices> nodes);
+  void add(const Slot& slot, std::span<const NodeDevices> nodes);
+  /// Whether a job that ends by `end` must be off the slot's devices.
+  [[nodiscard]] static bool binds(const Slot& slot, Instant end) {
+    return slot.start < end && !(slot.loan && end == Instant::max());
+  }
   void count(const Slot& slot, std::span<const Slot> before);
   [[nodiscard]] FreeCount& kept_from(FleetTypeId type, Instant start);
 
@@ -78,6 +84,7 @@ class Reserved {
   FleetOverlay shadow_;  ///< valid once built_
   FleetOverlay beside_;
   bool any_ = false;
+  bool loans_ = false;  ///< some slot is a loan
   bool built_ = false;
   std::vector<NodeDevices> hidden_;      ///< scratch: what an overlay has to hide
   std::vector<Slot> slots_;              ///< those that reduce what other jobs may use

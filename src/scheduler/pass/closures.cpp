@@ -14,6 +14,7 @@ bool is_on(std::span<const PlacedGang> gangs, NodeId node) {
 
 /// Whether a closure that is not over yet begins before `end`.
 bool is_met(const Closure& closure, const Situation& situation, Instant end) {
+  if (closure.loan && end == Instant::max()) return false;
   return closure.from < end && closure.to > situation.now;
 }
 

@@ -49,7 +49,8 @@ bool is_reserved(const Situation& s, NodeId node) {
 /// Whether a closure that is not over begins before `end` and includes the node.
 bool closes(const Situation& s, NodeId node, Instant end) {
   return std::any_of(s.closures.begin(), s.closures.end(), [&](const Closure& closure) {
-    return closure.from < end && s.now < closure.to && has_node(closure.nodes, node);
+    const bool endless = closure.loan && end == Instant::max();
+    return !endless && closure.from < end && s.now < closure.to && has_node(closure.nodes, node);
   });
 }
 

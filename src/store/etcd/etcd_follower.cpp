@@ -55,6 +55,7 @@ class EtcdFollower::Run {
     StorageResult<EtcdState> state = reader_.state();
     if (!state) return forward_failure(state);
     if (StorageStatus fits = check_state(*state); !fits) return fits;
+    if (newest_ < state->seen.newest) outbox_->post_ahead(state->seen.newest);
     while (newest_ < state->seen.newest && !outbox_->ended()) {
       if (StorageStatus read = read_some(state->seen.newest); !read) return read;
     }

@@ -33,6 +33,8 @@ struct Heard {
   WriterSeen seen = {};
   int calls = 0;  ///< of `seen`
   int texts = 0;
+  std::uint64_t ahead = 0;                     ///< batch that was announced
+  std::optional<std::uint64_t> ahead_at = {};  ///< newest batch that had come before
   std::vector<StorageError> failures = {};
 };
 
@@ -62,7 +64,12 @@ class EtcdFollowerTest : public testing::Test {
             .seen = [this](const WriterSeen& seen) { take(seen); },
             .batch = [this](const Batch& batch) { take(batch); },
             .texts_put = [this] { ++heard_.texts; },
-            .failed = [this](const StorageError& error) { heard_.failures.push_back(error); }});
+            .failed = [this](const StorageError& error) { heard_.failures.push_back(error); },
+            .ahead =
+                [this](std::uint64_t batch) {
+                  heard_.ahead = batch;
+                  heard_.ahead_at = heard_.newest;
+                }});
   }
   /// Runs the loop until the condition holds. Returns false after `patience`.
   [[nodiscard]] bool wait(const std::function<bool()>& condition,
@@ -88,6 +95,8 @@ class EtcdFollowerTest : public testing::Test {
   [[nodiscard]] std::uint64_t newest() const { return heard_.newest; }
   [[nodiscard]] const std::string& bytes() const { return heard_.bytes; }
   [[nodiscard]] int texts() const { return heard_.texts; }
+  [[nodiscard]] std::uint64_t ahead() const { return heard_.ahead; }
+  [[nodiscard]] std::optional<std::uint64_t> ahead_at() const { return heard_.ahead_at; }
   [[nodiscard]] int calls() const { return heard_.calls; }
   [[nodiscard]] const std::vector<StorageError>& failures() const { return heard_.failures; }
   void end_follower() { follower_.reset(); }
@@ -116,6 +125,15 @@ class EtcdFollowerTest : public testing::Test {
   Heard heard_;
   std::unique_ptr<EtcdFollower> follower_;
 };
+
+TEST_F(EtcdFollowerTest, BatchesThatWereMissedAreAnnouncedBeforeTheyCome) {
+  begin();
+  for (std::uint64_t number = 1; number <= 5; ++number) append(number, "batch");
+  follow(2);
+  ASSERT_TRUE(wait_for_batch(5));
+  EXPECT_EQ(ahead(), 5u);
+  EXPECT_EQ(ahead_at(), 2u);
+}
 
 TEST_F(EtcdFollowerTest, FirstReportsWhatIsThereAndThenWhatComes) {
   begin();

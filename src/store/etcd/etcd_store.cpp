@@ -16,10 +16,8 @@ constexpr int kClaimsMax = 8;
 
 }  // namespace
 
-EtcdStore::EtcdStore(std::unique_ptr<EtcdClient> client, std::string local,
-                     EtcdStoreSettings settings)
+EtcdStore::EtcdStore(std::unique_ptr<EtcdClient> client, EtcdStoreSettings settings)
     : client_(std::move(client)),
-      local_(std::move(local)),
       reader_(*client_),
       writer_(*client_, settings.snapshot_bytes_per_second) {}
 
@@ -28,26 +26,23 @@ StorageResult<std::unique_ptr<EtcdStore>> EtcdStore::open(const EtcdLocation& lo
                                                           EtcdStoreSettings settings) {
   auto client = EtcdClient::make(location);
   if (!client) return forward_failure(client);
-  auto store = std::make_unique<EtcdStore>(*std::move(client), local, settings);
-  if (StorageStatus begun = store->begin(); !begun) return forward_failure(begun);
-  return store;
-}
-
-StorageStatus EtcdStore::begin() {
+  auto store = std::make_unique<EtcdStore>(*std::move(client), settings);
   RealStorage storage;
-  if (StorageStatus made = storage.make_directories(local_); !made) return made;
-  StorageResult<std::unique_ptr<SqliteStore>> archive = SqliteStore::open(local_ + "/archive");
+  if (StorageStatus made = storage.make_directories(local); !made) return forward_failure(made);
+  StorageResult<std::unique_ptr<SqliteStore>> archive = SqliteStore::open(local + "/archive");
   if (!archive) return forward_failure(archive);
-  archive_ = *std::move(archive);
-  StorageResult<StoreTerm> term = archive_->claim();
+  store->archive_ = *std::move(archive);
+  StorageResult<StoreTerm> term = store->archive_->claim();
   if (!term) return forward_failure(term);
-  archive_term_ = *term;
-  StorageResult<std::unique_ptr<LocalMark>> mark = LocalMark::open(local_);
+  store->archive_term_ = *term;
+  StorageResult<std::unique_ptr<LocalMark>> mark = LocalMark::open(local);
   if (!mark) return forward_failure(mark);
-  mark_ = *std::move(mark);
-  StorageResult<EtcdState> state = reader_.state();
+  store->mark_ = *std::move(mark);
+  StorageResult<EtcdState> state = store->reader_.state();
   if (!state) return forward_failure(state);
-  return mark_->check(client_->location(), state->seen);
+  StorageStatus good = store->mark_->check(location, state->seen);
+  if (!good) return forward_failure(good);
+  return store;
 }
 
 StorageResult<std::unique_ptr<StoreReader>> EtcdStore::open_to_read(const EtcdLocation& location) {
@@ -73,6 +68,9 @@ StorageResult<StoreTerm> EtcdStore::claimed(StoreTerm term) {
   }
   StorageStatus noted = mark_->note(reached, LocalMark::Raise::kNow);
   if (!noted) return forward_failure(noted);
+  survey_.reset();
+  sizes_.clear();
+  survey_ = std::make_unique<LogSurvey>(client_->location(), sizes_);
   return term;
 }
 
@@ -151,22 +149,27 @@ StorageStatus EtcdStore::beat(StoreTerm term) {
 
 StorageStatus EtcdStore::append(StoreTerm term, const Batch& batch) {
   if (StorageStatus done = writer_.append(term, batch); !done) return done;
+  sizes_.put_batch(batch.number, batch.bytes.size());
   return mark_->note({.batch = batch.number, .next_job = batch.next_job},
                      LocalMark::Raise::kWhenDue);
 }
 
 StorageStatus EtcdStore::put_snapshot(StoreTerm term, const Batch& covers) {
   if (StorageStatus done = writer_.put_snapshot(term, covers); !done) return done;
+  sizes_.put_snapshot(covers.number, covers.bytes.size());
   return mark_->note({.batch = covers.number}, LocalMark::Raise::kNow);
 }
 
 StorageStatus EtcdStore::begin_at(StoreTerm term, const Batch& covers) {
   if (StorageStatus done = writer_.begin_at(term, covers); !done) return done;
+  sizes_.put_snapshot(covers.number, covers.bytes.size());
   return mark_->note({.batch = covers.number, .next_job = covers.next_job}, LocalMark::Raise::kNow);
 }
 
 StorageStatus EtcdStore::drop_covered(StoreTerm term, std::uint64_t covers) {
-  return writer_.drop_covered(term, covers);
+  if (StorageStatus done = writer_.drop_covered(term, covers); !done) return done;
+  sizes_.drop(covers);
+  return {};
 }
 
 StorageStatus EtcdStore::shrink() {
@@ -176,7 +179,9 @@ StorageStatus EtcdStore::shrink() {
 }
 
 StorageStatus EtcdStore::put_texts(StoreTerm term, const StoreTexts& texts) {
-  return writer_.put_texts(term, texts);
+  if (StorageStatus done = writer_.put_texts(term, texts); !done) return done;
+  for (const auto& [name, text] : texts) sizes_.put_text(name, text.size());
+  return {};
 }
 
 StorageStatus EtcdStore::put_archived(StoreTerm term, const std::vector<ArchivedJob>& jobs) {

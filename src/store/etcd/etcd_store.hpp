@@ -20,6 +20,7 @@
 #include "store/etcd/etcd_reader.hpp"
 #include "store/etcd/etcd_writer.hpp"
 #include "store/etcd/local_mark.hpp"
+#include "store/etcd_size/log_survey.hpp"
 #include "store/shared_store.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
@@ -40,7 +41,7 @@ class EtcdStore final : public SharedStore {
   [[nodiscard]] static StorageResult<std::unique_ptr<StoreReader>> open_to_read(
       const EtcdLocation& location);
 
-  EtcdStore(std::unique_ptr<EtcdClient> client, std::string local, EtcdStoreSettings settings);
+  EtcdStore(std::unique_ptr<EtcdClient> client, EtcdStoreSettings settings);
 
   [[nodiscard]] const std::string& name() const override { return client_->name(); }
   [[nodiscard]] StorageResult<StoreExtent> extent() override { return reader_.extent(); }
@@ -55,6 +56,8 @@ class EtcdStore final : public SharedStore {
 
   [[nodiscard]] StoreTraits traits() const override;
   [[nodiscard]] std::uint64_t marked_next_job() const override;
+  /// Complete once the survey that began with the claim has ended.
+  [[nodiscard]] std::uint64_t held_bytes() const override { return sizes_.bytes(); }
   [[nodiscard]] StorageStatus beat(StoreTerm term) override;
   /// Takes over from any writer.
   [[nodiscard]] StorageResult<StoreTerm> claim() override { return claim_above(StoreTerm::kNone); }
@@ -83,17 +86,17 @@ class EtcdStore final : public SharedStore {
   [[nodiscard]] std::unique_ptr<StoreFollower> follow(FollowOptions options) override;
 
  private:
-  [[nodiscard]] StorageStatus begin();
   /// Raises the mark after a claim.
   [[nodiscard]] StorageResult<StoreTerm> claimed(StoreTerm term);
 
   std::unique_ptr<EtcdClient> client_;
-  std::string local_;
   EtcdReader reader_;
   EtcdWriter writer_;
   std::unique_ptr<SqliteStore> archive_;
   StoreTerm archive_term_ = StoreTerm::kNone;
   std::unique_ptr<LocalMark> mark_;
+  LogSizes sizes_;
+  std::unique_ptr<LogSurvey> survey_;  ///< none: this store has not claimed
 };
 
 }  // namespace orrery

@@ -62,6 +62,34 @@ void expect_failure(const StorageResult<T>& result, StorageFailure failure,
   EXPECT_NE(result.error().message.find(words), std::string::npos) << result.error().message;
 }
 
+/// Waits until a survey has ended with this result, at most for a minute.
+void expect_bytes(const EtcdStore& store, std::uint64_t bytes) {
+  const Instant late = RealClock().now_monotonic() + Duration::minutes(1);
+  while (store.held_bytes() != bytes && RealClock().now_monotonic() < late) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(store.held_bytes(), bytes);
+}
+
+TEST_F(EtcdStoreTest, TheBytesOfTheLogAreThoseThatTheWriterWroteAndFound) {
+  constexpr std::size_t kLarge = 3 << 20;  // it stands in parts
+  const auto first = open("first");
+  EXPECT_EQ(first->held_bytes(), 0u) << "nothing was claimed";
+  const StoreTerm term = *first->claim();
+  ASSERT_TRUE(first->put_texts(term, {{"policy", std::string(100, 'p')}}));
+  for (std::uint64_t number = 1; number <= 40; ++number) {
+    ASSERT_TRUE(first->append(term, {number, std::string(1'000, 'b')}));
+  }
+  ASSERT_TRUE(first->put_snapshot(term, {40, std::string(kLarge, 's')}));
+  EXPECT_EQ(first->held_bytes(), 100u + 40'000u + kLarge);
+  const auto second = open("second");
+  const StoreTerm next = *second->claim();
+  expect_bytes(*second, 100u + 40'000u + kLarge);
+  ASSERT_TRUE(second->append(next, {41, std::string(500, 'b')}));
+  ASSERT_TRUE(second->drop_covered(next, 40));
+  EXPECT_EQ(second->held_bytes(), 100u + 500u + kLarge);
+}
+
 TEST_F(EtcdStoreTest, OfTwoClaimsAfterTheSameSightOneWins) {
   const auto writer = open("writer");
   ASSERT_TRUE(writer->append(*writer->claim(), {1, "one"}));

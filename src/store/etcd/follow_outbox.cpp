@@ -61,6 +61,11 @@ void FollowOutbox::post_texts() {
   post([](const FollowOptions& to) { to.texts_put(); }, 0);
 }
 
+void FollowOutbox::post_ahead(std::uint64_t newest) {
+  if (!options_.ahead) return;
+  post([newest](const FollowOptions& to) { to.ahead(newest); }, 0);
+}
+
 void FollowOutbox::post_failure(const StorageError& error) {
   post([error](const FollowOptions& to) { to.failed(error); }, 0);
 }

@@ -23,6 +23,7 @@ class FollowOutbox : public std::enable_shared_from_this<FollowOutbox> {
   void post_batch(Batch batch);
   void post_seen(const WriterSeen& seen);
   void post_texts();
+  void post_ahead(std::uint64_t newest);
   void post_failure(const StorageError& error);
   /// Waits, but not beyond the end.
   void wait(Duration time);

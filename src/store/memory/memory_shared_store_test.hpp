@@ -5,6 +5,7 @@
 // inboxes.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -147,6 +148,7 @@ class MemorySharedStore final : public SharedStore {
   }
 
   [[nodiscard]] StoreTraits traits() const override { return traits_; }
+  [[nodiscard]] std::uint64_t held_bytes() const override { return held; }
   [[nodiscard]] const std::string& name() const override { return store_.name(); }
   [[nodiscard]] StorageResult<StoreExtent> extent() override {
     return read_with([&] { return store_.extent(); });
@@ -241,6 +243,7 @@ class MemorySharedStore final : public SharedStore {
     return write_with([&] { return store_.put_archived(term, jobs); });
   }
 
+  std::atomic<std::uint64_t> held = 0;                 ///< what held_bytes() answers
   std::vector<ArchivedJob> kept;                       ///< by keep_archived()
   std::pair<std::uint64_t, std::uint64_t> noted = {};  ///< by note_seen(): batch, job number
 

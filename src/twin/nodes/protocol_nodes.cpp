@@ -37,7 +37,8 @@ ProtocolNodes::ProtocolNodes(const Setup& setup, std::uint64_t seed, Outside out
         kClockUnit + static_cast<std::int64_t>(rng_.below(spread)) - setup.drift;
     const Instant shown =
         Instant() + Duration::seconds(static_cast<std::int64_t>(rng_.below(1000)));
-    nodes_.push_back({.clock = NodeClock(rate, shown, outside_.time.now())});
+    nodes_.push_back({.clock = NodeClock(rate, shown, outside_.time.now()),
+                      .hosted = at + setup.lent < setup.nodes});
     start_agent(NodeId::at(at));
   }
 }
@@ -104,7 +105,7 @@ void ProtocolNodes::kill_agent(NodeId id) {
 
 void ProtocolNodes::start_agent(NodeId id) {
   Node& at = node(id);
-  if (at.agent || !at.powered) return;
+  if (at.agent || !at.powered || !at.hosted) return;
   at.agent.emplace(AgentSetup{.cluster = setup_.cluster,
                               .identity = {id, at.boot, ++at.incarnation},
                               .beat = setup_.beat},
@@ -147,6 +148,8 @@ void ProtocolNodes::power_off(NodeId id) {
   node(id).keepers.clear();
   processes_.kill_all(id);
   node(id).powered = false;
+  const bool lent = id.value() + setup_.lent >= setup_.nodes;
+  if (lent) node(id).lost_step = std::exchange(node(id).hosted, false);
 }
 
 void ProtocolNodes::power_on(NodeId id) {
@@ -156,6 +159,11 @@ void ProtocolNodes::power_on(NodeId id) {
   ++at.boot;
   at.clock.restart(outside_.time.now());
   start_agent(id);
+}
+
+void ProtocolNodes::host(NodeId id, AgentMay may) {
+  node(id).hosted = may == AgentMay::kStart;
+  node(id).lost_step = false;
 }
 
 // --- Messages -----------------------------------------------------------------------------------

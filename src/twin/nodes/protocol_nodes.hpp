@@ -38,11 +38,22 @@ class NodeClock {
   Instant since_;
 };
 
+/// Whether an agent may start on a node that a resource manager lends.
+enum class AgentMay : std::uint8_t { kNotStart, kStart };
+
+/// The agent on a lent node.
+struct LentAgent {
+  const AgentIdentity* identity = nullptr;  ///< nullptr: none lives
+  bool frozen = false;
+  bool lost_step = false;  ///< the node has lost its power since agents were allowed to start
+};
+
 class ProtocolNodes {
  public:
   struct Setup {
     std::uint64_t cluster = 1;
     std::size_t nodes = 1;
+    std::size_t lent = 0;  ///< the last of them belong to a resource manager: no agent starts yet
     Duration beat = Duration::seconds(1);
     double ignores_term = 0;  ///< share of processes that only SIGKILL ends
     std::int32_t drift = 0;   ///< of clocks, at most, in 1/10000 in both directions
@@ -74,6 +85,8 @@ class ProtocolNodes {
   void power_off(NodeId id);
   /// Powers the node on, with a new boot id.
   void power_on(NodeId id);
+  /// Sets whether agents may start on a lent node, until it loses its power.
+  void host(NodeId id, AgentMay may);
 
   // --- Time
 
@@ -84,6 +97,10 @@ class ProtocolNodes {
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] bool powered(NodeId id) const { return nodes_[id.value()].powered; }
+  [[nodiscard]] LentAgent agent(NodeId id) const {
+    const Node& at = nodes_[id.value()];
+    return {at.agent ? &at.agent->identity() : nullptr, at.frozen, at.lost_step};
+  }
   [[nodiscard]] std::vector<AttemptId> keepers_on(NodeId id) const;
   [[nodiscard]] std::size_t keepers() const;
 
@@ -98,6 +115,8 @@ class ProtocolNodes {
   struct Node {
     NodeClock clock;
     bool powered = true;
+    bool hosted = true;      ///< an agent may start
+    bool lost_step = false;  ///< it may not any more, as the node has lost its power
     std::uint64_t boot = 1;
     std::uint64_t incarnation = 0;
     std::optional<Agent> agent;

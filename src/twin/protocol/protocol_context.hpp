@@ -6,9 +6,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "base/numbers/rng.hpp"
+#include "twin/holds/manager_rules.hpp"
 #include "twin/world/virtual_time.hpp"
 
 namespace orrery {
@@ -38,6 +40,8 @@ struct ProtocolRules {
   Duration lease = Duration::minutes(1);  ///< of jobs that restart after its end
   std::string policy = "fifo";
   bool power_limited = false;
+  std::optional<ManagerRules>
+      manager;  ///< lends some of the nodes; none: all are the cluster's own
 };
 
 class ProtocolContext {

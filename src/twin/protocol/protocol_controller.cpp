@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "control/core/held_situation.hpp"
@@ -32,6 +33,9 @@ void ProtocolController::start() {
   passes_.emplace(*parts_.setup.tree);
   host_ = std::make_unique<AgentHost>(std::move(core), AgentHost::Setup{.link = link}, outlet,
                                       context.now());
+  if (std::optional<HoldSetup> setup = parts_.holds(started_)) {
+    holds_ = std::make_unique<HoldHost>(*std::move(setup), *host_, parts_.order, context.now());
+  }
   parts_.promises.check(state());
   die_if_doomed();
 }
@@ -42,6 +46,7 @@ void ProtocolController::kill(const std::string& where) {
   const bool all_durable = parts_.disk.crash();
   parts_.promises.crash(all_durable ? &state() : nullptr);
   doomed_ = false;
+  holds_.reset();
   host_.reset();
 }
 
@@ -49,11 +54,18 @@ std::size_t ProtocolController::linked_attempts() const {
   return host_ ? host_->link().attempts() : 0;
 }
 
-Instant ProtocolController::next_due() const { return host_ ? host_->next_due() : Instant::max(); }
+Instant ProtocolController::next_due() const {
+  if (!host_) return Instant::max();
+  return holds_ ? std::min(host_->next_due(), holds_->next_due()) : host_->next_due();
+}
 
 void ProtocolController::advance(Instant now) {
   if (parts_.context.chance(parts_.context.rules().crash)) return kill("between two inputs");
-  host_->advance(now);
+  if (holds_ && holds_->next_due() < host_->next_due()) {
+    holds_->advance(now);
+  } else {
+    host_->advance(now);
+  }
   die_if_doomed();
 }
 
@@ -67,6 +79,24 @@ void ProtocolController::handle(const Input& input, ControlHost::Answered answer
 void ProtocolController::deliver(const Report& report) {
   if (!host_) return;
   host_->deliver(report, parts_.context.now());
+  die_if_doomed();
+}
+
+void ProtocolController::deliver(const ManagerReport& report) {
+  if (!holds_) return;
+  holds_->deliver(report, parts_.context.now());
+  die_if_doomed();
+}
+
+Status ProtocolController::admit(NodeId node, const AgentHold& agent) {
+  Status admitted = holds_->admit(node, agent, parts_.context.now());
+  die_if_doomed();
+  return admitted;
+}
+
+void ProtocolController::end_hold(NodeId node) {
+  if (!holds_) return;
+  holds_->end(node, "its resource manager ends the hold", parts_.context.now());
   die_if_doomed();
 }
 

@@ -185,7 +185,7 @@ void FaultInjector::contradict() {
   } else {
     const std::size_t jobs = world_.clients().submissions() + 3;
     const std::optional<Report> report = world_.reports().draw_misleading(jobs);
-    if (report) world_.controller().deliver(*report);
+    if (report) world_.deliver(*report);
   }
 }
 
@@ -276,7 +276,7 @@ void FaultInjector::lie() {
   note("something is said again");
   if (rng_.below(2) == 0) {
     const std::optional<Report> report = world_.reports().draw_report();
-    if (report) world_.controller().deliver(*report);
+    if (report) world_.deliver(*report);
   } else {
     const std::optional<InputKind> input = world_.reports().draw_input();
     if (input) world_.operate(*input);
@@ -308,6 +308,21 @@ bool tenanted(std::uint64_t seed) { return seed % 5 == 3; }
 
 /// In one seed of four, executors and agents send reports that contradict what is known.
 bool lying(std::uint64_t seed) { return seed % 8 == 3 || seed % 8 == 6; }
+
+/// Whether a resource manager lends some of the nodes of a seed.
+bool lends(std::uint64_t seed, Lenders lenders) {
+  return lenders == Lenders::kAll || (lenders == Lenders::kSome && seed % 3 == 2);
+}
+
+/// No job needs more nodes than the cluster or its manager has alone: holds are asked for by the
+/// nodes that a job needs in all.
+void fit(ProtocolJob& job, const std::optional<ManagerRules>& manager, std::size_t nodes) {
+  if (!manager) return;
+  const std::size_t lent = manager->nodes;
+  const auto most = static_cast<std::uint32_t>(8 * std::max(lent, nodes - lent));
+  job.devices = std::min(job.devices, most);
+  job.devices_min = std::min(job.devices_min, job.devices);
+}
 
 const char* draw_fair_policy(Rng& rng) {
   constexpr std::array<const char*, 3> kFair{"capacity:min_run=0 s", "fifo:quotas=held",
@@ -366,7 +381,7 @@ Result<ProtocolSites> ProtocolSites::make(const Catalog& catalog) {
   return sites;
 }
 
-ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
+ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed, Lenders lenders,
                          const ProtocolWorld::Trace& trace) {
   Rng rng = Rng::stream(seed, "protocol");
   const std::size_t nodes = kProtocolNodesMin + rng.below(4);
@@ -379,15 +394,22 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
   Rng lies = Rng::stream(seed, "lies");
   Rng quota = Rng::stream(seed, "tenants");
   if (tenanted(seed)) rules.policy = draw_fair_policy(quota);
+  if (lends(seed, lenders)) {
+    Rng holds = Rng::stream(seed, "holds");
+    rules.manager = draw_manager(holds, static_cast<std::uint32_t>(nodes));
+  }
   ProtocolWorld world(sites.of(nodes), rules, seed, trace);
   FaultInjector injector(world, seed);
   std::uint64_t jobs = 2 + rng.below(4);
   if (tenanted(seed)) jobs += 6;
-  for (int step = 0; step < kSteps && world.failure().empty(); ++step) {
+  if (rules.manager) jobs += 4;
+  const int steps = rules.manager ? 2 * kSteps : kSteps;
+  for (int step = 0; step < steps && world.failure().empty(); ++step) {
     if (jobs > 0 && rng.below(10) == 0) {
       --jobs;
       ProtocolJob job = draw_job(rng, nodes);
       vary(job, variety, other);
+      fit(job, rules.manager, nodes);
       if (tenanted(seed)) job.tenant = kTenants[quota.below(kTenants.size())];
       world.submit(job);
     }
@@ -407,6 +429,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
   for (int minute = 0; minute < kCalmMinutes && world.failure().empty(); ++minute) {
     if (world.settled()) break;
     world.run(Duration::minutes(1));
+    world.tend();
   }
   const DurableLog& log = world.disk().log();
   ProtocolRun run{world.failure(), log.history_hash(), injector.faults(),

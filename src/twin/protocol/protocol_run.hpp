@@ -35,7 +35,12 @@ struct ProtocolRun {
   std::uint64_t events = 0;   ///< durable
 };
 
+/// Which seeds have a resource manager that lends some of the nodes.
+enum class Lenders : std::uint8_t { kNone, kSome, kAll };
+
+/// In kSome, one seed in three has a manager.
 [[nodiscard]] ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed,
+                                       Lenders lenders = Lenders::kSome,
                                        const ProtocolWorld::Trace& trace = {});
 
 }  // namespace orrery

@@ -2,21 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "perf/repository_facts_test.hpp"
+#include "twin/protocol_sites_test.hpp"
 
 namespace orrery {
 namespace {
 
-class ProtocolTest : public testing::Test {
- protected:
-  void SetUp() override {
-    Result<ProtocolSites> sites = ProtocolSites::make(builtin_facts());
-    ASSERT_TRUE(sites) << sites.error().text();
-    sites_ = std::make_unique<ProtocolSites>(*std::move(sites));
-  }
-
-  std::unique_ptr<ProtocolSites> sites_;
-};
+class ProtocolTest : public ProtocolSitesTest {};
 
 // Each of these seeds once broke a promise: a timer that was due at the moment of a crash (836,
 // 1607), a late report that an attempt was gone before it was launched again (4490), a late answer
@@ -33,7 +24,7 @@ class ProtocolTest : public testing::Test {
 TEST_F(ProtocolTest, KeepsItsPromisesWhereTheyWereOnceBroken) {
   for (const std::uint64_t seed : {4U, 16U, 61U, 220U, 388U, 553U, 598U, 836U, 1582U, 1607U, 4490U,
                                    4672U, 6431U, 6786U, 7279U, 7657U, 26120U}) {
-    EXPECT_EQ(run_protocol(*sites_, seed).failure, "") << "seed " << seed;
+    EXPECT_EQ(run_protocol(*sites_, seed, Lenders::kNone).failure, "") << "seed " << seed;
   }
 }
 

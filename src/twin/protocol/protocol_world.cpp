@@ -13,6 +13,7 @@ ControlSetup setup_of(const ProtocolSite& site, const ProtocolRules& rules) {
   ControlSetup setup = site.setup(policy ? *policy : Policy());
   setup.timing.lease = rules.lease;
   if (rules.power_limited) site.limit_power(setup);
+  if (rules.manager) setup.nodes_begin = NodeHealth::kJoining;
   return setup;
 }
 
@@ -33,27 +34,55 @@ ProtocolWorld::ProtocolWorld(const ProtocolSite& site, const ProtocolRules& rule
                 },
                 [this](JobId id, const ProtocolJob& job) { nodes_.ranks().know(id, job); }}),
       promises_(context_, clients_),
-      controller_({setup_, context_, disk_, reports_, promises_,
-                   [this](const Order& order) { send(order); }}),
+      controller_(
+          {setup_, context_, disk_, reports_, promises_,
+           [this](const Order& order) { send(order); },
+           [this](const ManagerOrder& order) { lent_->carry_out(order, *controller_.holds()); },
+           [this](std::uint64_t term) {
+             if (lent_) lent_->begin();
+             return lent_ ? std::optional(lent_->setup(term)) : std::nullopt;
+           }}),
       nodes_({.cluster = kProtocolCluster,
               .nodes = site.topology().node_count(),
+              .lent = rules.manager ? rules.manager->nodes : 0,
               .beat = rules.beat,
               .ignores_term = rules.ignores_term,
               .drift = rules.drift},
              seed,
              {context_.time(), [this](const Report& report) { send(report); },
               [this](const std::string& what) { context_.wrong(what); }}) {
+  if (rules.manager) {
+    lent_ = std::make_unique<LentFleet>(lent_parts(site.topology()), *rules.manager);
+  }
   start_controller();
+}
+
+LentFleet::Parts ProtocolWorld::lent_parts(const Topology& topology) {
+  return {.context = context_,
+          .nodes = nodes_,
+          .topology = topology,
+          .reachable = [this](NodeId node) { return !cut_[node.value()]; },
+          .term = [this] { return controller_.term(); },
+          .admit = [this](NodeId node,
+                          const AgentHold& agent) { return controller_.admit(node, agent); },
+          .link = [this] { return controller_.holds(); },
+          .ending = [this](NodeId node) { controller_.end_hold(node); },
+          .report = [this](const ManagerReport& report) { controller_.deliver(report); },
+          .fence = [this](NodeId node) { operate(FenceNode{node}); }};
 }
 
 void ProtocolWorld::send(const Report& report) {
   reports_.remember(report);
-  if (cut_[report.from.node.value()]) return;
-  context_.transmit([this, report] { controller_.deliver(report); });
+  if (cut_[report.from.node.value()] || (lent_ && !lent_->hears(report.from))) return;
+  context_.transmit([this, report] { deliver(report); });
+}
+
+void ProtocolWorld::deliver(const Report& report) {
+  if (!lent_ || lent_->hears(report.from)) controller_.deliver(report);
 }
 
 void ProtocolWorld::send(const Order& order) {
-  if (cut_[order.to.node.value()]) return;
+  if (cut_[order.to.node.value()] || (lent_ && !lent_->reaches(order.to.node))) return;
   context_.transmit([this, order] { nodes_.deliver(order); });
 }
 
@@ -78,6 +107,9 @@ void ProtocolWorld::step() {
   } else {
     controller_.advance(time.now());
   }
+  if (!lent_) return;
+  lent_->note_step();
+  if (controller_.lives()) lent_->check(state(), *controller_.holds());
 }
 
 void ProtocolWorld::cap_power(std::optional<Watts> cap) {
@@ -114,6 +146,7 @@ void ProtocolWorld::make_calm() {
     for (const AttemptId& attempt : nodes_.keepers_on(id)) nodes_.thaw_keeper(id, attempt);
     nodes_.start_agent(id);
   }
+  if (lent_) lent_->make_calm();
   start_controller();
   for (std::size_t at = 0; at < nodes_.size() && controller_.lives(); ++at) {
     const NodeRecord& node = state().node(NodeId::at(at));
@@ -125,15 +158,26 @@ void ProtocolWorld::make_calm() {
   if (setup_.power != nullptr) cap_power(std::nullopt);
 }
 
+void ProtocolWorld::tend() {
+  if (lent_ && controller_.lives()) lent_->tend(state());
+}
+
+/// The fleet link may know an attempt on a lent node until an agent comes there again, though
+/// control knows from the manager that nothing of it is left.
 bool ProtocolWorld::settled() const {
+  if (lent_ && controller_.lives() && !lent_->unsettled(state(), *controller_.holds()).empty()) {
+    return false;
+  }
   return controller_.lives() && disk_.idle() && clients_.all_ended(state()) &&
-         state().ghosts().empty() && nodes_.keepers() == 0 && controller_.linked_attempts() == 0;
+         state().ghosts().empty() && nodes_.keepers() == 0 &&
+         (lent_ || controller_.linked_attempts() == 0);
 }
 
 std::string ProtocolWorld::unsettled() const {
   std::string text = fmt::format("{} keepers, {} attempts linked", nodes_.keepers(),
                                  controller_.linked_attempts());
   if (!controller_.lives()) return text;
+  if (lent_) text += "; " + lent_->unsettled(state(), *controller_.holds());
   for (const std::string& line : picture_of(state())) text += "; " + line;
   return text;
 }

@@ -8,10 +8,12 @@
 // Cost: O(nodes + keepers + log events) a step.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "twin/holds/lent_fleet.hpp"
 #include "twin/nodes/protocol_nodes.hpp"
 #include "twin/protocol/protocol_clients.hpp"
 #include "twin/protocol/protocol_context.hpp"
@@ -43,6 +45,8 @@ class ProtocolWorld {
   void submit(const ProtocolJob& job) { clients_.submit(job); }
   /// Sends a command of the operator or a decision of a pass; it is lost if no controller lives.
   void operate(const InputKind& command) { controller_.handle({context_.now(), command, {}}); }
+  /// Delivers a report to the controller, if that hears the agent.
+  void deliver(const Report& report);
   /// Sets the power cap of the whole site; none removes it.
   void cap_power(std::optional<Watts> cap);
 
@@ -59,7 +63,9 @@ class ProtocolWorld {
 
   // --- Results
 
-  /// Whether every job has ended, with nothing left of any.
+  /// Lets an operator look after lost nodes that a resource manager lends.
+  void tend();
+  /// Whether every job has ended, with nothing left of any, and no node is held for nothing.
   [[nodiscard]] bool settled() const;
   /// Describes what is not settled.
   [[nodiscard]] std::string unsettled() const;
@@ -73,6 +79,7 @@ class ProtocolWorld {
   void step();
   void send(const Report& report);
   void send(const Order& order);
+  [[nodiscard]] LentFleet::Parts lent_parts(const Topology& topology);
 
   ControlSetup setup_;
   ProtocolContext context_;
@@ -82,7 +89,8 @@ class ProtocolWorld {
   ProtocolClients clients_;
   ProtocolPromises promises_;
   ProtocolController controller_;
-  ProtocolNodes nodes_;  ///< the last, as agents send reports while it is built
+  ProtocolNodes nodes_;  ///< behind the others, as agents send reports while it is built
+  std::unique_ptr<LentFleet> lent_;  ///< nullptr: all nodes are the cluster's own
 };
 
 }  // namespace orrery

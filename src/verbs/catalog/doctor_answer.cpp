@@ -9,6 +9,7 @@
 #include "base/system/real_clock.hpp"
 #include "base/system/real_storage.hpp"
 #include "base/text/text_table.hpp"
+#include "verbs/catalog/controllers_check.hpp"
 #include "verbs/catalog/fleet_check.hpp"
 #include "verbs/cluster/live_lists.hpp"
 #include "verbs/cluster/live_text.hpp"
@@ -75,8 +76,11 @@ Result<JudgedAnswer> report_live_fleet(const CommandOptions& options, LiveSessio
   if (!cluster) return tl::unexpected(cluster.error());
   const Result<v1::ListNodesResponse> nodes = list_nodes(session);
   if (!nodes) return tl::unexpected(nodes.error());
-  return doctor_report(check_fleet(*cluster, {nodes->nodes().begin(), nodes->nodes().end()}),
-                       options.colour);
+  std::vector<CheckFinding> findings =
+      check_fleet(*cluster, {nodes->nodes().begin(), nodes->nodes().end()});
+  const std::vector<CheckFinding> controllers = check_controllers(ask_controllers(session));
+  findings.insert(findings.begin() + 1, controllers.begin(), controllers.end());
+  return doctor_report(findings, options.colour);
 }
 
 }  // namespace orrery

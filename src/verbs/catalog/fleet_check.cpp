@@ -114,6 +114,12 @@ CheckFinding programs(const v1::Cluster& cluster, const Nodes& nodes) {
 
 CheckFinding log_of(const v1::Cluster& cluster) {
   CheckFinding finding{.check = "log", .found = "the controller accepts changes"};
+  if (cluster.halted().empty() && !cluster.log_warning().empty()) {
+    finding.verdict = kWarning;
+    finding.found = fmt::format("the shared log has {} MiB", cluster.log_bytes() >> 20);
+    finding.advice = cluster.log_warning();
+    return finding;
+  }
   if (cluster.halted().empty()) return finding;
   finding.verdict = kProblem;
   finding.found = "the controller is halted";

@@ -98,6 +98,16 @@ TEST(FleetCheck, DriversAreComparedAmongNodesOfOneType) {
   EXPECT_EQ(drivers[2].found, "6.2 on 1 of 1 with mi300x");
 }
 
+TEST(FleetCheck, ASharedLogThatIsTooLargeIsAWarning) {
+  v1::Cluster large = cluster();
+  large.set_log_bytes(std::uint64_t{600} << 20);
+  large.set_log_warning("compact it");
+  const CheckFinding log = of_check(check_fleet(large, {}), "log").at(0);
+  EXPECT_EQ(log.verdict, CheckVerdict::kWarning);
+  EXPECT_EQ(log.found, "the shared log has 600 MiB");
+  EXPECT_EQ(log.advice, "compact it");
+}
+
 TEST(FleetCheck, AHaltedControllerAFileAndARootAgentAreReported) {
   v1::Cluster halted = cluster();
   halted.set_halted("the disk is full");

@@ -7,9 +7,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "base/format/field_writer.hpp"
 #include "verbs/cluster/live_session.hpp"
 #include "verbs/cluster/live_text.hpp"
 
@@ -28,6 +30,7 @@ struct LiveAnswer {
   std::string before;  ///< for standard error ahead of the text, where the text is shown
   std::string after;   ///< for standard error behind the text, where the text is shown
   std::shared_ptr<const google::protobuf::Message> message;  ///< what programs get; never null
+  std::optional<Json> json;  ///< what programs get in place of the message
 };
 
 /// Makes an answer of a message and its text.

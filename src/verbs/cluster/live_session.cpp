@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -42,6 +43,15 @@ Result<std::unique_ptr<LiveSession>> LiveSession::open(const CommandOptions& opt
     if (message) message(fmt::format("orrery: cannot reach {}, retrying ...\n", controller));
   };
   return std::make_unique<LiveSession>(std::move(client));
+}
+
+std::unique_ptr<Client> LiveSession::client_of(const std::string& controller) const {
+  constexpr Duration kPatience = Duration::seconds(3);
+  ClientOptions one = options_;
+  one.addresses = {controller};
+  one.retry = Duration();
+  one.patience = std::min(one.patience, kPatience);
+  return std::make_unique<Client>(std::move(one));
 }
 
 Result<std::uint64_t> job_id(const std::string& text) {

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "api/grpc/client.hpp"
 #include "base/error.hpp"
@@ -29,13 +31,18 @@ class LiveSession {
   /// Errors: no cluster there. Makes no call yet; each answer is waited for up to `patience`.
   [[nodiscard]] static Result<std::unique_ptr<LiveSession>> open(
       const CommandOptions& options, Duration patience = ClientOptions().patience);
-  explicit LiveSession(ClientOptions options) : client_(std::move(options)) {}
+  explicit LiveSession(ClientOptions options) : options_(std::move(options)), client_(options_) {}
 
   [[nodiscard]] Client& client() { return client_; }
+  /// Returns the known addresses of the cluster's controllers.
+  [[nodiscard]] const std::vector<std::string>& controllers() const { return options_.addresses; }
+  /// Returns a client of one controller, which is asked once and not waited for for long.
+  [[nodiscard]] std::unique_ptr<Client> client_of(const std::string& controller) const;
   [[nodiscard]] std::string request_id() { return make_request_id(entropy_); }
 
  private:
   RealEntropy entropy_;
+  ClientOptions options_;
   Client client_;
 };
 

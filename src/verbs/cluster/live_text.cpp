@@ -363,13 +363,24 @@ std::string LiveText::job(const v1::Job& job) const {
   return text + "\n" + parts.text();
 }
 
+namespace {
+
+std::string hold_text(const v1::Node& node) {
+  if (node.hold().empty() || !node.has_lent_until()) return node.hold();
+  return fmt::format("{} until {}", node.hold(), instant_of(node.lent_until()).text());
+}
+
+}  // namespace
+
 std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
   if (nodes.empty()) return "no nodes\n";
   TextTable table(
       {{"NODE"}, {"STATE"}, {"FREE", Align::kRight}, {"ACCELERATORS"}, {"JOBS"}, {"PLACE"}, {""}});
   for (const v1::Node& node : nodes) {
     std::vector<std::string> remarks;
-    if (!node.connected()) remarks.emplace_back("not connected");
+    const bool absent = node.health() == "absent";
+    if (!node.connected() && !absent) remarks.emplace_back("not connected");
+    if (!node.hold().empty()) remarks.push_back(node.hold());
     if (node.spare()) remarks.emplace_back("spare");
     if (node.lemon()) remarks.emplace_back("fails often");
     if (!node.drain_why().empty()) remarks.push_back(node.drain_why());
@@ -390,6 +401,7 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("node", node.name());
   facts.add("state", node.health() + (node.connected() ? "" : ", not connected"));
   facts.colour(colour_code(node.health()));
+  facts.add("hold", hold_text(node));
   facts.add("place", node.place());
   facts.add("accelerators", accelerators_text(node));
   facts.add("free", fmt::format("{}", node.free()));

@@ -72,6 +72,10 @@ Status add_node(const State& state, NodeId node, std::vector<InputKind>& command
     case NodeHealth::kRepairing:
       commands.emplace_back(NodeRepaired{node});
       break;
+    case NodeHealth::kAbsent:
+      commands.emplace_back(NodeGranted{.node = node, .hold = "supposed"});
+      commands.emplace_back(NodeJoined{node, record.boot + 1});
+      break;
     case NodeHealth::kJoining:
     case NodeHealth::kLost:
       commands.emplace_back(NodeJoined{node, record.boot + 1});

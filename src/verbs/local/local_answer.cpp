@@ -21,12 +21,33 @@ Result<RunningCluster> running_cluster(LocalCluster& cluster, std::vector<std::s
                         .asked = {},
                         .address = cluster.address(),
                         .nodes = cluster.nodes(),
+                        .lent = cluster.others().lent,
                         .controllers = count_of(LocalRole::kController),
                         .processes = processes.size(),
-                        .unknown = cluster.unknown(),
+                        .unknown = cluster.others().unknown,
                         .started = std::move(started),
                         .jobs_run_as_root = *root};
 }
+
+namespace {
+
+std::string nodes_text(const RunningCluster& cluster) {
+  std::string text;
+  if (!cluster.nodes.empty()) {
+    const LocalNode& node = cluster.nodes.front();
+    text = fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n",
+                       node.accelerators, node.type);
+  }
+  if (cluster.lent > 0) {
+    text +=
+        fmt::format("{} lent by resource managers when jobs need {}: `orrery holds`.\n",
+                    cluster.lent == 1 ? "One node is" : fmt::format("{} nodes are", cluster.lent),
+                    cluster.lent == 1 ? "it" : "them");
+  }
+  return text + "\n";
+}
+
+}  // namespace
 
 RunningText running_text(const RunningCluster& cluster) {
   const std::string what = cluster.started.empty() ? "already running"
@@ -37,8 +58,9 @@ RunningText running_text(const RunningCluster& cluster) {
   const std::string with =
       cluster.controllers > 1 ? fmt::format(" with {} controllers", cluster.controllers) : "";
   RunningText text;
-  text.head = fmt::format("A local cluster of {}{} at {} ({}): {}.\n",
-                          counted(cluster.nodes.size(), "node"), with, cluster.address,
+  const std::string nodes = cluster.nodes.empty() ? counted(cluster.lent, "lent node")
+                                                  : counted(cluster.nodes.size(), "node");
+  text.head = fmt::format("A local cluster of {}{} at {} ({}): {}.\n", nodes, with, cluster.address,
                           cluster.directory, what);
   if (!cluster.unknown.empty()) {
     text.note = fmt::format(
@@ -46,10 +68,7 @@ RunningText running_text(const RunningCluster& cluster) {
         "{}/fleet.yaml` adds them\n",
         fmt::join(cluster.unknown, ", "), cluster.directory);
   }
-  const LocalNode& node = cluster.nodes.front();
-  text.rest =
-      fmt::format("Each node has {} x {}, emulated: programs run on this machine's CPU.\n\n",
-                  node.accelerators, node.type);
+  text.rest = nodes_text(cluster);
   if (cluster.jobs_run_as_root) {
     text.rest +=
         "WARNING: jobs run as root, so that any job can read the keys of this cluster and stop "
@@ -69,10 +88,11 @@ RunningText running_text(const RunningCluster& cluster) {
 Json running_json(const RunningCluster& cluster) {
   Json names = Json::array();
   for (const LocalNode& each : cluster.nodes) names.push_back(each.name);
-  const LocalNode& node = cluster.nodes.front();
+  const LocalNode node = cluster.nodes.empty() ? LocalNode() : cluster.nodes.front();
   return {{"dir", cluster.directory},
           {"address", cluster.address},
           {"nodes", names},
+          {"lent_nodes", cluster.lent},
           {"controllers", cluster.controllers},
           {"accelerator", node.type},
           {"accelerators", node.accelerators},

@@ -13,10 +13,11 @@ namespace orrery {
 
 /// A local cluster that runs.
 struct RunningCluster {
-  std::string directory;  ///< absolute
-  std::string asked;      ///< the directory as typed; empty: the default
-  std::string address;    ///< host:port of the controller
-  std::vector<LocalNode> nodes;
+  std::string directory;         ///< absolute
+  std::string asked;             ///< the directory as typed; empty: the default
+  std::string address;           ///< host:port of the controller
+  std::vector<LocalNode> nodes;  ///< its own
+  std::size_t lent = 0;          ///< nodes that resource managers lend
   std::size_t controllers = 1;
   std::size_t processes = 0;         ///< with agents and members of etcd
   std::vector<std::string> unknown;  ///< nodes of fleet.yaml that it does not have
@@ -34,7 +35,6 @@ struct RunningText {
   std::string note;  ///< for standard error: unknown nodes; empty: there are none
   std::string rest;  ///< what its nodes are, warnings, and what to type next
 };
-/// Precondition: it has a node.
 [[nodiscard]] RunningText running_text(const RunningCluster& cluster);
 [[nodiscard]] Json running_json(const RunningCluster& cluster);
 

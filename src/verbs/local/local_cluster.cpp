@@ -84,9 +84,13 @@ Status LocalCluster::read_nodes() {
   Result<std::string> text = read_file(directory_ + "/fleet.yaml", kFileMax);
   if (!text) return forward_error(text);
   if (*text == fleet_text_) return {};
+  const Result<std::set<std::string>> lent = read_lent_nodes(directory_);
+  if (!lent) return tl::unexpected(lent.error());
   Result<std::vector<LocalNode>> nodes = read_local_fleet(directory_);
   if (!nodes) return forward_error(nodes);
   nodes_ = *std::move(nodes);
+  others_.lent =
+      std::erase_if(nodes_, [&](const LocalNode& node) { return lent->contains(node.name); });
   fleet_text_ = *std::move(text);
   return {};
 }
@@ -237,7 +241,7 @@ Status LocalCluster::compare_with_cluster() {
   for (const std::string& name : state->unknown_nodes()) {
     const auto gone =
         std::erase_if(nodes_, [&](const LocalNode& node) { return node.name == name; });
-    if (gone > 0) unknown_.push_back(name);
+    if (gone > 0) others_.unknown.push_back(name);
   }
   std::set<std::string> kept = node_names();
   kept.insert(state->missing_nodes().begin(), state->missing_nodes().end());

@@ -66,11 +66,16 @@ class LocalCluster {
   /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
   [[nodiscard]] Result<Ended> stop(Keepers keepers);
 
+  /// Its own nodes.
   [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
   /// The processes that belong to it: controllers, agents and members of etcd.
   [[nodiscard]] const LocalRecord& record() const { return *record_; }
-  /// Nodes that fleet.yaml names and the cluster does not have, as start() found.
-  [[nodiscard]] const std::vector<std::string>& unknown() const { return unknown_; }
+  /// Nodes of fleet.yaml that it starts no agents for.
+  struct Others {
+    std::vector<std::string> unknown;  ///< nodes that the cluster does not have, as start() found
+    std::size_t lent = 0;              ///< those of resource managers, whose holds start agents
+  };
+  [[nodiscard]] const Others& others() const { return others_; }
   [[nodiscard]] const std::string& address() const { return address_; }
   /// Returns an absolute path.
   [[nodiscard]] const std::string& directory() const { return directory_; }
@@ -108,7 +113,7 @@ class LocalCluster {
   std::string directory_;   ///< absolute
   std::string fleet_text_;  ///< fleet.yaml as nodes_ were read from it
   std::vector<LocalNode> nodes_;
-  std::vector<std::string> unknown_;
+  Others others_;
   std::string address_;
   std::string controllers_;  ///< of all controllers, for agents: the addresses with commas between
   std::vector<std::string> started_;

@@ -1,5 +1,6 @@
 #include "verbs/local/local_cluster.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -79,6 +80,32 @@ TEST_F(LocalClusterFilesTest, ProcessesFromBeforeTheMachinesBootAreGone) {
   EXPECT_FALSE(cluster->runs());
   ASSERT_TRUE(cluster->stop(LocalCluster::Keepers::kKeep));
   EXPECT_NE(record().find("\"boot\": 5"), std::string::npos) << record();
+}
+
+TEST_F(LocalClusterFilesTest, ARefusedStartLeavesNothingThatTheNextOneRunsInto) {
+  {
+    auto cluster = LocalCluster::open(directory_);
+    ASSERT_TRUE(cluster) << cluster.error().text();
+    const auto alone = cluster->start({.controllers = 3});
+    ASSERT_FALSE(alone);
+    EXPECT_NE(alone.error().text().find("add --store etcd"), std::string::npos);
+    for (const char* log : {"one", "two"}) {
+      const std::string url = fmt::format("etcd://127.0.0.1:1/{}?ca=/none/ca.pem", log);
+      const auto gone = cluster->start({.controllers = 2, .store = url});
+      ASSERT_FALSE(gone);
+      EXPECT_EQ(gone.error().text().find("the log of the cluster"), std::string::npos)
+          << "the next one may have another log: " << gone.error().text();
+      EXPECT_FALSE(std::filesystem::exists(directory_ + "/cluster.key"));
+      EXPECT_FALSE(cluster->runs());
+    }
+    EXPECT_EQ(record().find("etcd://"), std::string::npos) << record();
+  }
+  remove_unused_fleet(directory_);
+  EXPECT_TRUE(write_local_fleet(storage_, directory_, {.nodes = 3, .accelerators = 4}))
+      << "another fleet may be made";
+  std::filesystem::create_directories(directory_ + "/store");
+  remove_unused_fleet(directory_);
+  EXPECT_TRUE(std::filesystem::exists(directory_ + "/fleet.yaml")) << "a log has begun";
 }
 
 TEST_F(LocalClusterFilesTest, ADamagedRecordIsNamedWithItsPlace) {

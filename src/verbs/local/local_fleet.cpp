@@ -7,7 +7,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/format/document.hpp"
 #include "base/format/yaml_writer.hpp"
+#include "executor/holds/manager_spec.hpp"
+#include "fleet/import/host_list.hpp"
 #include "fleet/rack_cooling.hpp"
 #include "fleet/spec/accelerator_fleet.hpp"
 #include "fleet/spec/builder.hpp"
@@ -134,6 +137,33 @@ Status write_local_fleet(Storage& storage, const std::string& directory,
     if (!written) return written;
   }
   return put(storage, path, write_fleet_spec(fleet->spec));
+}
+
+void remove_unused_fleet(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  for (const char* begun : {"store", "cluster.key"}) {
+    if (fs::exists(directory + "/" + begun, failed)) return;
+  }
+  for (const char* made : {"fleet.yaml", "catalog/nodes.yaml", "catalog"}) {
+    fs::remove(directory + "/" + made, failed);
+  }
+}
+
+Result<std::set<std::string>> read_lent_nodes(const std::string& directory) {
+  const std::string path = directory + "/managers.yaml";
+  std::set<std::string> lent;
+  if (!std::filesystem::exists(path)) return lent;
+  const Result<Document> document = Document::load(path);
+  if (!document) return tl::unexpected(document.error());
+  const Result<ManagersSpec> spec = read_managers(*document);
+  if (!spec) return tl::unexpected(spec.error());
+  for (const ManagerSpec& manager : spec->managers) {
+    const Result<std::vector<std::string>> names = expand_host_list(manager.nodes);
+    if (!names) return input_error(manager.where, "nodes: " + names.error().message);
+    lent.insert(names->begin(), names->end());
+  }
+  return lent;
 }
 
 Result<std::vector<LocalNode>> read_local_fleet(const std::string& directory) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,14 @@ struct LocalNode {
 /// different fleet that is there.
 [[nodiscard]] Status write_local_fleet(Storage& storage, const std::string& directory,
                                        const LocalFleetOptions& options);
+
+/// Removes the files that write_local_fleet() has made for a cluster that then was not started,
+/// unless a log has begun or is planned there.
+void remove_unused_fleet(const std::string& directory);
+
+/// Returns the names of the nodes that a resource manager lends, according to DIR/managers.yaml.
+/// Errors: those of the file.
+[[nodiscard]] Result<std::set<std::string>> read_lent_nodes(const std::string& directory);
 
 /// Returns the nodes of the fleet there, in its order. Errors: those of the files.
 [[nodiscard]] Result<std::vector<LocalNode>> read_local_fleet(const std::string& directory);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <utility>
 
@@ -28,6 +29,7 @@ constexpr std::size_t kControllersMax = 9;
 constexpr std::size_t kFileMax = 4 << 20;
 constexpr Duration kLook = Duration::milliseconds(20);
 constexpr Duration kStartPatience = Duration::seconds(60);
+constexpr Duration kEndPatience = Duration::seconds(10);
 /// Heartbeat and election of own members, in ms: a new leader of etcd is elected within the silence
 /// that a standby waits for.
 constexpr const char* kHeartbeat = "30";
@@ -63,6 +65,30 @@ std::string random_key() {
   RealEntropy entropy;
   return fmt::format("{:016x}{:016x}{:016x}{:016x}\n", entropy.draw(), entropy.draw(),
                      entropy.draw(), entropy.draw());
+}
+
+void end_process(const ProcessIdentity& process) {
+  const ProcessHandle handle(process);
+  handle.signal(SIGTERM);
+  if (handle.ended_within(kEndPatience)) return;
+  handle.signal(SIGKILL);
+  static_cast<void>(handle.ended_within(kEndPatience));
+}
+
+/// Removes everything under a directory but logs and the directories that have one.
+void remove_but_logs(const std::filesystem::path& directory) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  for (fs::directory_iterator at(directory, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    std::error_code kept;
+    if (at->is_directory(kept)) {
+      remove_but_logs(at->path());
+    } else if (at->path().extension() != ".log") {
+      fs::remove(at->path(), kept);
+    }
+  }
+  fs::remove(directory, failed);
 }
 
 }  // namespace
@@ -291,21 +317,45 @@ Status LocalServerProcesses::start_controller(std::size_t number, const ServerSt
 }
 
 Result<std::vector<std::string>> LocalServerProcesses::start(const ServerStart& options) {
-  if (Status planned = plan(options); !planned) return forward_error(planned);
-  if (Status started = start_etcd(); !started) return forward_error(started);
-  const std::size_t count = std::max<std::size_t>(1, record_.servers.listen.size());
-  for (std::size_t number = 1; number <= count; ++number) {
-    if (Status started = start_controller(number, options); !started) {
-      return forward_error(started);
-    }
-  }
-  for (std::size_t number = 1; number <= count; ++number) {
-    if (Status serving = wait_for(number); !serving) return forward_error(serving);
-  }
-  if (shares_log()) {
-    if (Status led = wait_for_leader(); !led) return forward_error(led);
+  const bool shared_before = shares_log();
+  if (Status started = start_all(options); !started) {
+    if (!shared_before) undo();
+    return forward_error(started);
   }
   return started_;
+}
+
+Status LocalServerProcesses::start_all(const ServerStart& options) {
+  if (Status planned = plan(options); !planned) return planned;
+  if (Status started = start_etcd(); !started) return started;
+  const std::size_t count = std::max<std::size_t>(1, record_.servers.listen.size());
+  for (std::size_t number = 1; number <= count; ++number) {
+    if (Status started = start_controller(number, options); !started) return started;
+  }
+  for (std::size_t number = 1; number <= count; ++number) {
+    if (Status serving = wait_for(number); !serving) return serving;
+  }
+  return shares_log() ? wait_for_leader() : Status();
+}
+
+void LocalServerProcesses::undo() {
+  if (!shares_log()) return;
+  std::error_code none;
+  for (std::size_t number = 1; number <= record_.servers.listen.size(); ++number) {
+    if (std::filesystem::exists(state_of(number) + "/token", none)) return;
+  }
+  const auto is_server = [](const LocalProcess& each) { return each.role != LocalRole::kAgent; };
+  for (const LocalProcess& each : record_.processes) {
+    if (is_server(each)) end_process(each.process);
+  }
+  std::erase_if(record_.processes, is_server);
+  record_.servers = {};
+  for (const char* made : {"controllers", "etcd"}) remove_but_logs(directory_ + "/" + made);
+  for (const char* made : {"cluster.key", "cluster.json"}) {
+    std::filesystem::remove(directory_ + "/" + made, none);
+  }
+  // The error of the start is the one to report.
+  static_cast<void>(save_());
 }
 
 /// Error: a member of etcd has ended, with its last output.

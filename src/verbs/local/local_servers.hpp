@@ -41,7 +41,8 @@ class LocalServerProcesses {
 
   /// Starts the servers that do not run and waits until one controller serves and the others stand
   /// by. Returns the names of those that were started. Errors: the program that ended, with its
-  /// last output; options that do not fit the cluster; no etcd on this machine.
+  /// last output; options that do not fit the cluster; no etcd on this machine. After an error new
+  /// servers of which none has led are gone, but for their logs.
   [[nodiscard]] Result<std::vector<std::string>> start(const ServerStart& options);
 
   /// Directory of the authority's key, of any controller.
@@ -50,6 +51,9 @@ class LocalServerProcesses {
 
  private:
   [[nodiscard]] Status plan(const ServerStart& options);
+  [[nodiscard]] Status start_all(const ServerStart& options);
+  /// Ends new servers and removes what they wrote, unless one of them has led.
+  void undo();
   /// Plans the servers of a new cluster whose log is shared.
   [[nodiscard]] Status add_servers(std::size_t wanted, const std::string& store);
   [[nodiscard]] Status certify_etcd();

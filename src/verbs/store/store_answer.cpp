@@ -53,17 +53,15 @@ Result<Batch> checked_snapshot(SqliteStore& store, const ControlSetup& setup) {
   return Batch{history->newest, seal_snapshot(history->history_hash, state)};
 }
 
-/// The controller that writes the store does it.
-Result<VerbAnswer> compact_online(const CommandOptions& options, const std::string& directory) {
-  CommandOptions own = options;
-  own.cluster_directory = directory;
+/// The controller that writes the store does it: that of the cluster which the options name.
+Result<VerbAnswer> compact_online(const CommandOptions& options, const std::string& store) {
   constexpr Duration kPatience = Duration::minutes(10);
-  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(own, kPatience);
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options, kPatience);
   if (!session) return forward_error(session);
   Result<v1::CompactStoreResponse> done = (*session)->client().call<v1::CompactStoreResponse>(
       "CompactStore", v1::CompactStoreRequest());
   if (!done) return forward_error(done);
-  return compacted_answer(directory + "/store, by the running controller",
+  return compacted_answer(store + ", by the running controller",
                           {done->snapshot(), done->snapshot_bytes(), done->dropped_batches()});
 }
 
@@ -171,18 +169,15 @@ Result<VerbAnswer> back_up_store(const std::string& path, const std::string& to)
 }
 
 Result<VerbAnswer> compact_store(const CommandOptions& options, const std::string& path) {
-  if (is_etcd_url(path)) {
-    return input_error(
-        {}, fmt::format("\"{}\": expected a directory; the leading controller compacts a log in "
-                        "etcd by itself, and `etcdctl defrag` makes etcd's file smaller",
-                        path));
-  }
+  if (is_etcd_url(path)) return compact_online(options, path);
   // To read first: opening to write would make a store where there is none.
   auto there = SqliteStore::open_to_read(path);
   if (!there) return store_failed(there.error());
   there->reset();
   if (const std::string cluster = served_by(path); !cluster.empty()) {
-    return compact_online(options, cluster);
+    CommandOptions own = options;
+    own.cluster_directory = cluster;
+    return compact_online(own, cluster + "/store");
   }
   auto store = SqliteStore::open(path);
   if (!store) return store_failed(store.error());

@@ -29,7 +29,8 @@ namespace orrery {
 /// Copies the store into the new file `to`, even while it is written.
 [[nodiscard]] Result<VerbAnswer> back_up_store(const std::string& path, const std::string& to);
 /// Replaces the log so far with a snapshot; the controller that writes the store does it where
-/// there is one. Error besides: nothing to compact (kInfeasible).
+/// there is one, and always where the log is in etcd: that of the cluster which the options name.
+/// Error besides: nothing to compact (kInfeasible).
 [[nodiscard]] Result<VerbAnswer> compact_store(const CommandOptions& options,
                                                const std::string& path);
 

@@ -9,6 +9,7 @@
 #include "store/etcd/etcd_server_test.hpp"
 #include "store/etcd/store_url.hpp"
 #include "store/sqlite/high_water.hpp"
+#include "verbs/cluster/live_cluster_test.hpp"
 #include "verbs/store/store_answer.hpp"
 #include "verbs/store/store_setup.hpp"
 #include "verbs/store/written_store_test.hpp"
@@ -138,16 +139,30 @@ TEST_F(StoreTransfer, AdoptingSaysWhatIsLostAndKeepsItsJobNumbersFromUse) {
   EXPECT_EQ(again.error().kind, ErrorKind::kInfeasible);
 }
 
-TEST(StoreOfAnotherKind, BackupAndCompactOfALogInEtcdSayWhatToUse) {
+TEST(StoreOfAnotherKind, BackupOfALogInEtcdSaysWhatToUse) {
   const std::string url = "etcd://127.0.0.1:1/none";
   const Result<VerbAnswer> backup = back_up_store(url, "file.db");
   ASSERT_FALSE(backup);
   EXPECT_EQ(backup.error().kind, ErrorKind::kInput);
   EXPECT_NE(backup.error().message.find("etcdctl snapshot save file.db"), std::string::npos);
-  const Result<VerbAnswer> compact = compact_store({}, url);
-  ASSERT_FALSE(compact);
-  EXPECT_EQ(compact.error().kind, ErrorKind::kInput);
-  EXPECT_NE(compact.error().message.find("etcdctl defrag"), std::string::npos);
+}
+
+class CompactSharedLogTest : public LiveClusterTest {};
+
+TEST_F(CompactSharedLogTest, TheLeaderOfTheClusterDoesIt) {
+  v1::CompactStoreResponse done;
+  done.set_snapshot(7);
+  done.set_snapshot_bytes(100);
+  done.set_dropped_batches(3);
+  answers<v1::CompactStoreRequest>("CompactStore", done);
+  write_cluster_directory();
+  const std::string url = "etcd://127.0.0.1:1/none";
+  const Result<VerbAnswer> compact = compact_store(options_, url);
+  ASSERT_TRUE(compact) << compact.error().text();
+  EXPECT_EQ(compact->text, url +
+                               ", by the running controller: wrote a snapshot of 100 bytes up to "
+                               "batch 7, dropped 3 batches\n");
+  EXPECT_EQ(heard<v1::CompactStoreRequest>("CompactStore").size(), 1u);
 }
 
 }  // namespace

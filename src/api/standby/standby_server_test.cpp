@@ -35,6 +35,31 @@ TEST_F(StandbyServerTest, CallsAreRefusedAndSentToTheLeader) {
   EXPECT_NE(ask("GET /healthz").find("the leader is at 10.0.0.7:70"), std::string::npos);
 }
 
+TEST_F(StandbyServerTest, ItSaysItselfHowFarItIsWithoutAToken) {
+  const auto state =
+      client("").call<v1::ControllerState>("GetController", v1::GetControllerRequest());
+  ASSERT_TRUE(state) << state.error().text();
+  EXPECT_FALSE(state->leads());
+  EXPECT_EQ(state->leader(), "10.0.0.7:70");
+  EXPECT_EQ(state->term(), 5u);
+  EXPECT_EQ(state->batch(), 812u);
+  EXPECT_EQ(state->behind_batches(), 3u);
+  EXPECT_DOUBLE_EQ(state->behind_s(), 1.5);
+  EXPECT_NE(ask("GET /healthz", "").find("term 5, 3 batches and 1.5 s behind"), std::string::npos);
+  const std::string metrics = ask("GET /metrics", "");
+  EXPECT_NE(metrics.find("\norrery_leader 0\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("\norrery_standby_lag_batches 3\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("\norrery_standby_lag_seconds 1.5\n"), std::string::npos) << metrics;
+  serving_->run([&](Controller&) { serving_->lead(); });
+  const auto leads =
+      client().call<v1::ControllerState>("GetController", v1::GetControllerRequest());
+  ASSERT_TRUE(leads) << leads.error().text();
+  EXPECT_TRUE(leads->leads());
+  EXPECT_GE(leads->term(), 1u);
+  EXPECT_NE(ask("GET /metrics").find("\norrery_leader 1\n"), std::string::npos);
+  EXPECT_TRUE(ask("GET /metrics", "").starts_with("HTTP/1.1 401"));
+}
+
 TEST_F(StandbyServerTest, WhenItLeadsItServesAndWelcomesTheAgentsThatWait) {
   CertificateRequest request = request_certificate().value();
   const Instant now = RealClock().now_wall();

@@ -1,0 +1,84 @@
+#include "executor/holds/hold_demand.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "fleet/topology.hpp"
+
+namespace orrery {
+namespace {
+
+/// What a job needs of a manager's nodes.
+struct Needs {
+  std::uint32_t nodes = 0;    ///< whole nodes
+  std::uint32_t devices = 0;  ///< of gangs that leave devices of their nodes to others
+};
+
+class Demand {
+ public:
+  Demand(const State& state, const HoldNodes& lent) : state_(state), lent_(lent) {
+    const Topology& topology = *state.setup().topology;
+    for (const NodeId node : lent.nodes) {
+      const NodeGroup& group = topology.group(node);
+      types_.insert(group.type);
+      per_node_ = std::max<std::uint32_t>(per_node_, group.devices);
+    }
+  }
+
+  [[nodiscard]] std::uint32_t of(std::span<const StillWaits> waiting) {
+    for (const StillWaits& each : waiting) {
+      if (whole_ >= lent_.most) break;
+      if (each.refusal.kind == RejectionKind::kBusy && state_.has(each.job)) add(each.job);
+    }
+    const std::uint32_t shared = (devices_ + per_node_ - 1) / std::max(1u, per_node_);
+    return std::min(lent_.most, whole_ + shared);
+  }
+
+ private:
+  void add(JobId id) {
+    const Job& job = state_.job(id);
+    if (job.phase != JobPhase::kQueued) return;
+    const JobRequest& request = job.submission->request;
+    if (request.time_limit && *request.time_limit > lent_.time) return;
+    Needs needs;
+    for (const RoleRequest& role : request.roles) {
+      const std::optional<Needs> gang = of_role(role);
+      if (!gang) return;
+      needs.nodes += gang->nodes * role.gangs;
+      needs.devices += gang->devices * role.gangs;
+    }
+    if (needs.nodes > lent_.most) return;
+    whole_ += needs.nodes;
+    devices_ += needs.devices;
+  }
+
+  /// Returns what a gang of the role needs by its first option on these nodes; none: it cannot run
+  /// there.
+  [[nodiscard]] std::optional<Needs> of_role(const RoleRequest& role) const {
+    for (const GangOption& option : role.options) {
+      const GangRequest& gang = option.gang;
+      if (!types_.contains(gang.type) || gang.node_devices == 0) continue;
+      if (gang.node_devices < per_node_ && gang.devices <= gang.node_devices) {
+        return Needs{.devices = gang.share < kWholeDevice ? 1 : gang.devices};
+      }
+      return Needs{.nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices};
+    }
+    return std::nullopt;
+  }
+
+  const State& state_;
+  const HoldNodes& lent_;
+  std::set<FleetTypeId> types_;
+  std::uint32_t per_node_ = 1;
+  std::uint32_t whole_ = 0;
+  std::uint32_t devices_ = 0;
+};
+
+}  // namespace
+
+std::uint32_t nodes_needed(const Core& core, const HoldNodes& lent) {
+  return Demand(core.state(), lent).of(core.still_waiting());
+}
+
+}  // namespace orrery

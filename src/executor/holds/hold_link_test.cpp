@@ -1,0 +1,200 @@
+#include "executor/holds/hold_link_test.hpp"
+
+namespace orrery {
+namespace {
+
+TEST(HoldKeyText, IsReadBackAsItWasWritten) {
+  const HoldKey key{.id = 12, .epoch = 3};
+  EXPECT_EQ(text_of(key), "pilot-3-12");
+  EXPECT_EQ(hold_key_of("pilot-3-12"), key);
+  for (const char* other : {"pilot-3", "pilot--1", "pilot-03-1", "pilot-3-12 ", "job-3-12", "",
+                            "pilot-3-012", "pilot-3-18446744073709551616"}) {
+    EXPECT_FALSE(hold_key_of(other)) << other;
+  }
+}
+
+TEST_F(HoldLinkTest, AsksForNothingBeforeACompleteList) {
+  begin();
+  complete_ = false;
+  trouble_ = "slurm_load_jobs error: Unable to contact slurm controller";
+  (void)submit(8);
+  wait(Duration::minutes(2));
+  EXPECT_TRUE(asked<EnsureHold>().empty());
+  EXPECT_EQ(link_->manager(0).trouble, trouble_);
+  complete_ = true;
+  wait(Duration::seconds(5));
+  ASSERT_EQ(asked<EnsureHold>().size(), 1u);
+  EXPECT_EQ(asked<EnsureHold>()[0].key, (HoldKey{.id = 1, .epoch = 3}));
+  EXPECT_TRUE(link_->manager(0).trouble.empty());
+}
+
+TEST_F(HoldLinkTest, HoldsWhatWaitingJobsNeedAndReleasesItWhenItIsIdle) {
+  begin();
+  const JobId id = submit(16);
+  wait(Duration::seconds(5));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u) << "a pilot for each of two nodes";
+  for (std::uint32_t n = 0; n < 2; ++n) {
+    const HoldKey key = asked<EnsureHold>()[n].key;
+    hear(HoldAnswer{.key = key, .id = std::to_string(70 + n), .refused = {}, .text = {}});
+    run(key, std::to_string(70 + n), {name(n)});
+  }
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  cluster_.send(NodeJoined{NodeId(1), 7});
+  cluster_.tick();
+  ASSERT_EQ(cluster_.nodes(id), (std::vector<NodeId>{NodeId(0), NodeId(1)}));
+  cluster_.up(id);
+  wait(Duration::minutes(30));
+  EXPECT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
+  cluster_.end(id);
+  wait(Duration::minutes(4));
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
+  wait(Duration::minutes(2));
+  EXPECT_GE(asked<ReleaseHold>().size(), 2u);
+  EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kAbsent);
+  holds_.clear();
+  wait(Duration::minutes(1));
+  EXPECT_TRUE(link_->holds().empty());
+}
+
+TEST_F(HoldLinkTest, AsksAgainUnderTheSameKeyForWhatItsManagerHasLost) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  ASSERT_EQ(asked<EnsureHold>().size(), 1u);
+  const HoldKey key = asked<EnsureHold>()[0].key;
+  hear(HoldAnswer{.key = key, .id = "70", .refused = {}, .text = {}});
+  EXPECT_EQ(only().state, HoldState::kWaiting);
+  wait(Duration::seconds(8));
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u) << "one list alone proves nothing";
+  wait(Duration::seconds(12));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_EQ(asked<EnsureHold>()[1].key, key);
+}
+
+TEST_F(HoldLinkTest, KeepsAHoldThatItsManagerForgotWhileItsAgentsSpeak) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>()[0].key, "70", {name(2)});
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(2), 7});
+  holds_.clear();
+  wait(Duration::minutes(3));
+  EXPECT_EQ(only().state, HoldState::kGranted);
+  EXPECT_EQ(cluster_.health(NodeId(2)), NodeHealth::kReady);
+  cluster_.send(NodeHeard{NodeId(2), NodeHealth::kLost, 5});
+  wait(Duration::seconds(30));
+  EXPECT_EQ(cluster_.health(NodeId(2)), NodeHealth::kAbsent);
+}
+
+TEST_F(HoldLinkTest, ReleasesTheSecondOfTwoHoldsOfOneKeyAndRefusesItsAgents) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  const HoldKey key = asked<EnsureHold>()[0].key;
+  run(key, "70", {name(0)});
+  run(key, "71", {name(1)});
+  wait(Duration::seconds(3));
+  ASSERT_FALSE(asked<ReleaseHold>().empty());
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "71");
+  EXPECT_TRUE(link_->admit(NodeId(0), {key, "70"}, cluster_.state(), cluster_.now()));
+  const Status other = link_->admit(NodeId(1), {key, "71"}, cluster_.state(), cluster_.now());
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::kInput);
+  EXPECT_EQ(other.error().message, "pilot-3-1 is 70 of slurm, not 71");
+}
+
+TEST_F(HoldLinkTest, TakesTheWordOfAnAgentBeforeTheListOfItsManager) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  const HoldKey key = asked<EnsureHold>()[0].key;
+  EXPECT_TRUE(link_->admit(NodeId(3), {key, "70"}, cluster_.state(), cluster_.now()));
+  settle();
+  EXPECT_EQ(cluster_.health(NodeId(3)), NodeHealth::kJoining);
+  EXPECT_EQ(only().state, HoldState::kGranted);
+  EXPECT_EQ(cluster_.state().node(NodeId(3)).hold, "slurm/pilot-3-1:70");
+}
+
+TEST_F(HoldLinkTest, TakesOverTheHoldsOfAnEarlierController) {
+  cluster_.send(NodeAbsent{NodeId(1), false, {}});
+  cluster_.send(NodeGranted{NodeId(1), "slurm/pilot-2-9"});
+  run({.id = 9, .epoch = 2}, "70", {name(1)});
+  holds_.push_back({.key = {.id = 10, .epoch = 2}, .id = "71", .phase = HoldPhase::kWaiting});
+  begin({.keep = 2});
+  wait(Duration::seconds(5));
+  EXPECT_TRUE(asked<EnsureHold>().empty());
+  ASSERT_EQ(link_->holds().size(), 2u);
+  EXPECT_EQ(link_->holds()[0].nodes, std::vector<NodeId>{NodeId(1)});
+  EXPECT_EQ(link_->holds()[1].state, HoldState::kWaiting);
+}
+
+TEST_F(HoldLinkTest, AsksForNothingWhereItsLogWasRestoredFromAnOlderCopy) {
+  run({.id = 1, .epoch = 9}, "70", {name(1)});
+  begin({.keep = 2});
+  wait(Duration::minutes(1));
+  EXPECT_TRUE(asked<EnsureHold>().empty());
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
+  EXPECT_EQ(link_->manager(0).newer, "pilot-9-1");
+}
+
+TEST_F(HoldLinkTest, WaitsLongerAfterEachRefusal) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  const auto refuse = [&](HoldRefusal why) {
+    hear(HoldAnswer{.key = asked<EnsureHold>().back().key,
+                    .id = {},
+                    .refused = why,
+                    .text = "Invalid qos specification"});
+  };
+  refuse(HoldRefusal::kQuota);
+  EXPECT_EQ(link_->manager(0).refused, "Invalid qos specification");
+  wait(Duration::seconds(28));
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u);
+  wait(Duration::seconds(4));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  refuse(HoldRefusal::kQuota);
+  wait(Duration::seconds(55));
+  EXPECT_EQ(asked<EnsureHold>().size(), 2u);
+  wait(Duration::seconds(8));
+  EXPECT_EQ(asked<EnsureHold>().size(), 3u);
+}
+
+TEST_F(HoldLinkTest, GivesUpAHoldWhoseAgentsNeverJoin) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>()[0].key, "70", {name(0)});
+  wait(Duration::minutes(6));
+  ASSERT_FALSE(asked<ReleaseHold>().empty());
+  EXPECT_EQ(link_->manager(0).refused, "no agent of the hold has joined");
+}
+
+TEST_F(HoldLinkTest, DoesNotAskForAJobThatItsNodesCanNeverRun) {
+  begin();
+  Submission job = cluster_.job(8);
+  job.request.time_limit = Duration::hours(48);
+  (void)cluster_.submit(job);
+  cluster_.tick();
+  wait(Duration::seconds(10));
+  EXPECT_TRUE(asked<EnsureHold>().empty());
+}
+
+TEST_F(HoldLinkTest, FreesWhatItsManagerProvesToBeGone) {
+  begin();
+  const JobId id = submit(8);
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>()[0].key, "70", {name(0)});
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  cluster_.tick();
+  cluster_.up(id);
+  holds_[0].phase = HoldPhase::kEnding;
+  wait(Duration::seconds(3));
+  EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kDraining) << "ranks leave in order";
+  holds_[0].phase = HoldPhase::kEnded;
+  holds_[0].reason = "Cancelled by uid 0";
+  wait(Duration::seconds(3));
+  EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kAbsent);
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kQueued);
+}
+
+}  // namespace
+}  // namespace orrery

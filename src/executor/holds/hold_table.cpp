@@ -1,0 +1,177 @@
+#include "executor/holds/hold_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace orrery {
+namespace {
+
+/// The hold by which control says that a node is lent: "MANAGER/KEY:ID". The id belongs to it: the
+/// end of another hold of the same key proves nothing.
+std::string loan_text(const HoldPool& pool, const Hold& hold) {
+  return fmt::format("{}/{}:{}", pool.manager, text_of(hold.key), hold.id);
+}
+
+/// Reads such a text; none: it is of another manager, or no such text.
+std::optional<AgentHold> loan_of(const HoldPool& pool, std::string_view text) {
+  if (!text.starts_with(pool.manager)) return std::nullopt;
+  text.remove_prefix(pool.manager.size());
+  const std::size_t colon = text.find(':');
+  if (!text.starts_with('/') || colon == std::string_view::npos) return std::nullopt;
+  const std::optional<HoldKey> key = hold_key_of(text.substr(1, colon - 1));
+  if (!key) return std::nullopt;
+  return AgentHold{*key, std::string(text.substr(colon + 1))};
+}
+
+/// Whether two ends of a loan are the same: a list gives the time left in seconds.
+bool about_the_same(Instant a, Instant b) {
+  constexpr Duration kRounding = Duration::seconds(5);
+  if (a == b) return true;
+  if (a == Instant::max() || b == Instant::max()) return false;
+  return a - b < kRounding && b - a < kRounding;
+}
+
+}  // namespace
+
+HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
+    : setup_(std::move(setup)), managers_(setup_.pools.size()) {
+  for (std::uint32_t manager = 0; manager < setup_.pools.size(); ++manager) {
+    managers_[manager].next_list = now;
+    managers_[manager].retry_at = now;
+    for (const NodeId node : pool(manager).lent.nodes) {
+      const NodeRecord& record = state.node(node);
+      const std::optional<AgentHold> loan = loan_of(pool(manager), record.hold);
+      if (!loan) continue;
+      Hold* hold = find(manager, loan->key);
+      if (hold == nullptr) {
+        hold = &add({.key = loan->key, .manager = manager, .id = loan->id, .asked = 0},
+                    HoldState::kGranted, now);
+        if (record.lent_until != Instant::max()) {
+          hold->ends = record.lent_until + setup_.timing.margin;
+        }
+      }
+      hold->nodes.push_back(node);
+      ++hold->asked;
+    }
+  }
+  for (std::uint32_t n = 0; n < state.setup().topology->node_count(); ++n) {
+    const bool own = !manager_of(NodeId(n));
+    if (own && state.node(NodeId(n)).managed) effects_.emplace_back(NodeGranted{NodeId(n), {}});
+  }
+}
+
+std::optional<std::uint32_t> HoldTable::manager_of(NodeId node) const {
+  for (std::uint32_t manager = 0; manager < setup_.pools.size(); ++manager) {
+    const std::vector<NodeId>& nodes = pool(manager).lent.nodes;
+    if (std::binary_search(nodes.begin(), nodes.end(), node)) return manager;
+  }
+  return std::nullopt;
+}
+
+Hold* HoldTable::find(std::uint32_t manager, const HoldKey& key) {
+  const auto found = std::find_if(holds_.begin(), holds_.end(), [&](const Hold& hold) {
+    return hold.manager == manager && hold.key == key;
+  });
+  return found == holds_.end() ? nullptr : &*found;
+}
+
+bool HoldTable::is_lent(NodeId node) const {
+  return std::any_of(holds_.begin(), holds_.end(), [node](const Hold& hold) {
+    return std::binary_search(hold.nodes.begin(), hold.nodes.end(), node);
+  });
+}
+
+Hold& HoldTable::add(Hold hold, HoldState state, Instant now) {
+  Hold& added = holds_.emplace_back(std::move(hold));
+  set_state(added, state, now);
+  return added;
+}
+
+void HoldTable::set_state(Hold& hold, HoldState state, Instant now) {
+  hold.state = state;
+  hold.since = now;
+  hold.busy = now;
+  hold.orders.missing.reset();
+}
+
+void HoldTable::forget(const Hold& hold) { holds_.erase(holds_.begin() + (&hold - holds_.data())); }
+
+// --- Loans --------------------------------------------------------------------------------------
+
+void HoldTable::lend(Hold& hold, NodeId node, const State& state, Instant now) {
+  if (hold.state != HoldState::kGranted) {
+    ManagerState& manager = managers_[hold.manager];
+    if (manager.waits.size() == kWaitsMax) manager.waits.erase(manager.waits.begin());
+    manager.waits.push_back(now - hold.since);
+    manager.refused.clear();
+    manager.retry_at = now;
+    set_state(hold, HoldState::kGranted, now);
+  }
+  const auto at = std::lower_bound(hold.nodes.begin(), hold.nodes.end(), node);
+  if (at == hold.nodes.end() || *at != node) hold.nodes.insert(at, node);
+  const Instant until = hold.ends ? *hold.ends - setup_.timing.margin : Instant::max();
+  const NodeRecord& record = state.node(node);
+  const std::string text = loan_text(pool(hold.manager), hold);
+  if (record.hold == text && about_the_same(record.lent_until, until)) return;
+  effects_.emplace_back(NodeGranted{node, text, until});
+}
+
+void HoldTable::take_back(Hold& hold, NodeId node, const std::string& why) {
+  std::erase(hold.nodes, node);
+  effects_.emplace_back(NodeAbsent{node, false, why});
+}
+
+void HoldTable::take_back(Hold& hold, Leftover leftover, const std::string& why) {
+  for (const NodeId node : std::exchange(hold.nodes, {})) {
+    effects_.emplace_back(NodeAbsent{node, leftover == Leftover::kNone, why});
+  }
+}
+
+void HoldTable::expire(Hold& hold, const std::string& why, Instant now) {
+  if (hold.state == HoldState::kReleasing) return;
+  const std::string text = loan_text(pool(hold.manager), hold);
+  for (const NodeId node : hold.nodes) effects_.emplace_back(NodeGranted{node, text, now});
+  hold.ends = now;
+  hold.reason = why;
+  set_state(hold, HoldState::kReleasing, now);
+}
+
+void HoldTable::leave_out(NodeId node) {
+  effects_.emplace_back(NodeAbsent{node, false, "its resource manager does not lend it"});
+}
+
+// --- Orders -------------------------------------------------------------------------------------
+
+void HoldTable::order_list(std::uint32_t manager, Instant now) {
+  managers_[manager].listing = now;
+  effects_.emplace_back(ManagerOrder{manager, ListHolds{now}});
+}
+
+void HoldTable::order_hold(Hold& hold, Instant now) {
+  hold.orders = {.newest = now, .missing = std::nullopt};
+  effects_.emplace_back(ManagerOrder{
+      hold.manager,
+      EnsureHold{.key = hold.key, .nodes = hold.asked, .time = pool(hold.manager).lent.time}});
+}
+
+void HoldTable::order_release(std::uint32_t manager, const HoldKey& key, const std::string& id) {
+  effects_.emplace_back(ManagerOrder{manager, ReleaseHold{key, id}});
+}
+
+void HoldTable::order_release(Hold& hold, Instant now) {
+  hold.orders.newest = now;
+  if (!hold.id.empty()) order_release(hold.manager, hold.key, hold.id);
+}
+
+void HoldTable::refuse(std::uint32_t manager, HoldRefusal why, const std::string& text,
+                       Instant now) {
+  ManagerState& known = managers_[manager];
+  known.refused = text;
+  const std::uint32_t doublings = std::min(known.refusals++, 16u);
+  const Duration wait =
+      std::min(setup_.timing.retry * (std::int64_t{1} << doublings), setup_.timing.retry_max);
+  known.retry_at = now + (why == HoldRefusal::kNever ? setup_.timing.retry_max : wait);
+}
+
+}  // namespace orrery

@@ -1,0 +1,161 @@
+// executor/holds/hold_table.hpp - the holds of a controller and what is known of their managers,
+// with the steps in which they change.
+//
+// Owned by HoldLink, which decides; each step adds the effects that belong to it: inputs for
+// control and orders for managers. One thread. Invariant: a node is lent by one hold at most.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/format/field_reader.hpp"
+#include "control/state/state.hpp"
+#include "executor/holds/hold.hpp"
+#include "executor/holds/hold_demand.hpp"
+
+namespace orrery {
+
+/// How a controller uses one resource manager.
+struct HoldPool {
+  std::string manager;  ///< its name
+  ManagerTraits traits;
+  HoldNodes lent;
+  std::uint32_t pilot_nodes = 1;         ///< nodes of a pilot
+  std::uint32_t keep = 0;                ///< nodes held although nothing waits for them
+  Duration idle = Duration::minutes(5);  ///< a pilot without ranks is released after it
+};
+
+struct HoldTiming {
+  Duration list = Duration::seconds(2);     ///< between the answer to a list and the next one
+  Duration answer = Duration::seconds(60);  ///< a list without an answer is asked for again
+  Duration look = Duration::seconds(1);     ///< between two looks at what the jobs need
+  Duration absent = Duration::seconds(10);  ///< between two lists that prove that a hold is gone
+  Duration repeat = Duration::seconds(10);  ///< between two orders to release a hold
+  Duration join = Duration::minutes(5);     ///< in which an agent of each node of a hold must join
+  Duration retry = Duration::seconds(30);   ///< after a refusal; doubles with each, up to retry_max
+  Duration retry_max = Duration::minutes(10);
+  Duration margin = Duration::minutes(1);  ///< jobs are off the nodes that long before a hold ends
+};
+
+struct HoldSetup {
+  std::uint64_t term = 1;
+  std::vector<HoldPool> pools;  ///< by manager
+  HoldTiming timing;
+};
+
+/// The life of a hold.
+enum class HoldState : std::uint8_t { kAsked, kWaiting, kGranted, kReleasing };
+
+inline std::array<EnumWord<HoldState>, 4> enum_words(HoldState) {
+  return {{{"asked", HoldState::kAsked},
+           {"waiting", HoldState::kWaiting},
+           {"granted", HoldState::kGranted},
+           {"releasing", HoldState::kReleasing}}};
+}
+
+struct Hold {
+  HoldKey key;
+  std::uint32_t manager = 0;
+  HoldState state = HoldState::kAsked;
+  std::string id;                     ///< the manager's; empty: not known
+  std::string reason;                 ///< the manager's own words
+  std::uint32_t asked = 1;            ///< nodes
+  std::vector<NodeId> nodes;          ///< lent, ascending
+  Instant since;                      ///< when it came into its state, or was found in it
+  Instant busy;                       ///< when a rank was last on its nodes, or it was granted
+  std::optional<Duration> starts_in;  ///< the manager's estimate in its newest list
+  std::optional<Instant> ends;
+  /// What its manager was told, and has not shown.
+  struct Orders {
+    Instant newest;
+    /// When the first of the complete lists was asked for that do not have it.
+    std::optional<Instant> missing;
+  };
+  Orders orders;
+};
+
+/// What is known of a manager.
+struct ManagerState {
+  std::uint64_t lists = 0;  ///< complete lists in this term
+  Instant next_list;
+  std::optional<Instant> listing;  ///< when the list was asked for that has no answer yet
+  std::string trouble;             ///< why there is no complete list now; empty: there is
+  Instant trouble_since;
+  /// A hold that a later controller asked for: the log was restored from an older copy, and
+  /// nothing is asked for. Empty: there is none.
+  std::string newer;
+  std::string refused;  ///< the newest refusal, in the manager's words, until a hold is granted
+  Instant retry_at;     ///< nothing is asked for before
+  std::uint32_t refusals = 0;        ///< in a row
+  std::uint32_t out_of_service = 0;  ///< its nodes that are out of service there
+  std::vector<Duration> waits;       ///< of the newest holds that were granted, up to kWaitsMax
+};
+
+/// What an agent says of the hold in which it runs.
+struct AgentHold {
+  HoldKey key;
+  std::string id;  ///< the manager's
+};
+
+/// InputKind: for control. ManagerOrder: for a manager, once everything before is durable.
+using HoldEffect = std::variant<InputKind, ManagerOrder>;
+
+/// Whether processes of a hold may be left on a node that it gives up.
+enum class Leftover : std::uint8_t { kNone, kPossible };
+
+class HoldTable {
+ public:
+  static constexpr std::size_t kWaitsMax = 100;
+
+  /// The loans in `state` are taken over.
+  HoldTable(HoldSetup setup, const State& state, Instant now);
+
+  [[nodiscard]] const HoldSetup& setup() const { return setup_; }
+  [[nodiscard]] const HoldPool& pool(std::uint32_t manager) const { return setup_.pools[manager]; }
+  [[nodiscard]] std::vector<ManagerState>& managers() { return managers_; }
+  [[nodiscard]] const std::vector<ManagerState>& managers() const { return managers_; }
+  /// In the order in which they were asked for or found.
+  [[nodiscard]] std::vector<Hold>& holds() { return holds_; }
+  [[nodiscard]] const std::vector<Hold>& holds() const { return holds_; }
+  /// The manager that may lend a node; none: it is the cluster's own.
+  [[nodiscard]] std::optional<std::uint32_t> manager_of(NodeId node) const;
+  [[nodiscard]] Hold* find(std::uint32_t manager, const HoldKey& key);
+  [[nodiscard]] bool is_lent(NodeId node) const;
+  [[nodiscard]] std::vector<HoldEffect> take() { return std::exchange(effects_, {}); }
+
+  /// Adds a hold that is known but for its times. Valid until a hold is added or forgotten.
+  Hold& add(Hold hold, HoldState state, Instant now);
+  void set_state(Hold& hold, HoldState state, Instant now);
+  void forget(const Hold& hold);
+
+  void lend(Hold& hold, NodeId node, const State& state, Instant now);
+  void take_back(Hold& hold, NodeId node, const std::string& why);
+  void take_back(Hold& hold, Leftover leftover, const std::string& why);
+  /// The hold ends by the will of others: ranks leave its nodes at once. It keeps its nodes until
+  /// its manager says how it ended, which may be the only proof that nothing is left there.
+  void expire(Hold& hold, const std::string& why, Instant now);
+  /// Tells control of a node that no hold lends.
+  void leave_out(NodeId node);
+
+  void order_list(std::uint32_t manager, Instant now);
+  void order_hold(Hold& hold, Instant now);
+  void order_release(std::uint32_t manager, const HoldKey& key, const std::string& id);
+  /// A hold whose id is not known is released once it is.
+  void order_release(Hold& hold, Instant now);
+  void refuse(std::uint32_t manager, HoldRefusal why, const std::string& text, Instant now);
+
+ private:
+  HoldSetup setup_;
+  std::vector<ManagerState> managers_;
+  std::vector<Hold> holds_;
+  std::vector<HoldEffect> effects_;
+};
+
+}  // namespace orrery

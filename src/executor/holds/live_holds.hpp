@@ -1,0 +1,72 @@
+// executor/holds/live_holds.hpp - the resource managers of a running controller: which holds it
+// has, and which agents of lent nodes it lets in.
+//
+// Owned by the controller, on its loop. The daemon names the managers once its doors are open, as
+// pilots must know its addresses; until then agents are let in as on own nodes. Soft state.
+// Cost: that of HoldLink.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "executor/agents/lent_nodes.hpp"
+#include "executor/holds/hold_host.hpp"
+#include "executor/holds/manager_spec.hpp"
+#include "executor/holds/resource_manager.hpp"
+#include "executor/live/live_host.hpp"
+
+namespace orrery {
+
+class LiveHolds {
+ public:
+  struct Options {
+    LiveHost& host;
+    std::uint64_t cluster = 0;  ///< number of the cluster, in the names of its holds
+    std::uint64_t term = 1;
+    std::string key;  ///< for the tokens of holds
+  };
+  /// Makes the manager of a spec, for the cluster of that number.
+  using MakeManager = std::function<Result<std::unique_ptr<ResourceManager>>(
+      const ManagerSpec& spec, std::uint64_t cluster, ResourceManager::Reported reported)>;
+
+  LiveHolds(const Log& log, Options options) : log_(log), options_(std::move(options)) {}
+  LiveHolds(const LiveHolds&) = delete;
+  LiveHolds& operator=(const LiveHolds&) = delete;
+
+  /// Begins to hold nodes. Errors: of the specs, against the fleet in use; of the managers.
+  [[nodiscard]] Status begin(ManagersSpec spec, const MakeManager& make);
+  /// Takes over a changed fleet. A manager with nodes that are no longer there lends the others.
+  void take_up_fleet();
+
+  /// For the sessions with agents. It is used as long as this object lives.
+  [[nodiscard]] LentNodes lent_nodes();
+  /// Whether a token admits an agent of the node to its first certificate; none: the token is of no
+  /// hold. Error: kInput: it is of a hold, which may not have the node.
+  [[nodiscard]] std::optional<Status> may_join(std::string_view token, NodeId node) const;
+
+  /// Looks at what is due.
+  void advance(Instant now);
+  [[nodiscard]] Instant next_due() const;
+
+  /// None before begin().
+  [[nodiscard]] const HoldLink* link() const { return holds_ ? &holds_->link() : nullptr; }
+
+ private:
+  /// Lets an agent open its session, or not, see HoldLink::admit().
+  [[nodiscard]] Status admit(NodeId node, const AgentOpening& opening);
+  void send(const ManagerOrder& order);
+  void deliver(std::uint32_t manager, ManagerReport report);
+  void make_host(std::vector<HoldPool> pools);
+
+  Log log_;
+  Options options_;
+  ManagersSpec spec_;
+  std::vector<std::unique_ptr<ResourceManager>> managers_;
+  std::unique_ptr<HoldHost> holds_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,126 @@
+#include "executor/holds/manager_spec.hpp"
+
+#include <gtest/gtest.h>
+
+#include "control/scripted_cluster_test.hpp"
+#include "executor/slurm/slurm_setup.hpp"
+#include "fleet/fleet_test.hpp"
+
+namespace orrery {
+namespace {
+
+Result<ManagersSpec> spec_of(const std::string& lines) {
+  const Result<Document> document = Document::parse(
+      "apiVersion: orrery/v1\nkind: Managers\nmanagers:\n" + lines, "managers.yaml");
+  if (!document) return tl::unexpected(document.error());
+  return read_managers(*document);
+}
+
+/// The nodes n1 to n4.
+std::string named_nodes() {
+  return one_hall(
+      "    - name: su\n      racks:\n      - cooling: in-row-or-dense-air\n"
+      "        nodes: [{type: dgx-h100, count: 4, names: \"n[1-4]\"}]\n",
+      "  fabrics: [{type: ib-ndr, topology: fat-tree}]\n");
+}
+
+TEST(Managers, AreReadWithEachKey) {
+  const Result<ManagersSpec> spec = spec_of(R"(
+  - name: hpc
+    nodes: n[1-4]
+    slurm: {config: /s.conf, partition: p, account: a, qos: q, reservation: r, options: [--mem=0],
+            output: /o}
+    pilots: {nodes: 2, keep: 1, most: 3, time: 2 h, idle: 30 s}
+    agent: {program: /bin/a, directory: /d, options: [--emulate, "h100:8"]}
+)");
+  ASSERT_TRUE(spec) << spec.error().text();
+  const ManagerSpec& hpc = spec->managers.at(0);
+  EXPECT_EQ(hpc.name, "hpc");
+  EXPECT_EQ(hpc.nodes, "n[1-4]");
+  EXPECT_EQ(hpc.pilots.nodes, 2u);
+  EXPECT_EQ(hpc.pilots.keep, 1u);
+  EXPECT_EQ(hpc.pilots.most, 3u);
+  EXPECT_EQ(hpc.pilots.time, Seconds(7200));
+  EXPECT_EQ(hpc.pilots.idle, Seconds(30));
+  const SlurmSetup setup =
+      slurm_setup(hpc, {.cluster = 7, .controllers = {"c:1"}, .authority = "PEM", .program = "x"});
+  EXPECT_EQ(setup.cluster, 7u);
+  EXPECT_EQ(setup.slurm_conf, "/s.conf");
+  EXPECT_EQ(setup.partition, "p");
+  EXPECT_EQ(setup.account, "a");
+  EXPECT_EQ(setup.qos, "q");
+  EXPECT_EQ(setup.reservation, "r");
+  EXPECT_EQ(setup.sbatch_options, std::vector<std::string>{"--mem=0"});
+  EXPECT_EQ(setup.log_file, "/o");
+  EXPECT_EQ(setup.agent.program, "/bin/a");
+  EXPECT_EQ(setup.agent.directory, "/d");
+  EXPECT_EQ(setup.agent.options, (std::vector<std::string>{"--emulate", "h100:8"}));
+  EXPECT_EQ(setup.agent.controllers, std::vector<std::string>{"c:1"});
+  EXPECT_EQ(setup.agent.authority, "PEM");
+}
+
+TEST(Managers, HaveDefaults) {
+  const Result<ManagersSpec> spec = spec_of("  - {name: hpc, nodes: n1, slurm: {}}\n");
+  ASSERT_TRUE(spec) << spec.error().text();
+  const SlurmSetup setup = slurm_setup(spec->managers[0], {.program = "/usr/bin/orrery-agent"});
+  EXPECT_EQ(setup.agent.program, "/usr/bin/orrery-agent");
+  EXPECT_EQ(setup.agent.directory, "/var/lib/orrery/nodes");
+  EXPECT_EQ(setup.log_file, "/dev/null");
+}
+
+TEST(Managers, AreRefusedWithTheLine) {
+  const auto error = [](const std::string& lines) {
+    const Result<ManagersSpec> spec = spec_of(lines);
+    return spec ? std::string("accepted") : spec.error().text();
+  };
+  EXPECT_EQ(
+      error("  - {name: HPC, nodes: n1, slurm: {}}\n"),
+      "managers.yaml:4:5: name: expected up to 32 small letters, digits and \"-\", found HPC");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}}\n  - {name: a, nodes: n2, slurm: {}}\n"),
+            "managers.yaml:5:5: name: there is another manager \"a\"");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, pilots: {time: 5 s}}\n"),
+            "managers.yaml:4:5: pilots.time: expected a time of 2 minutes to 366 days");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, pilots: {nodes: 0}}\n"),
+            "managers.yaml:4:5: pilots.nodes: expected at least 1");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, agent: {directory: x}}\n"),
+            "managers.yaml:4:5: agent.directory: expected an absolute path, found x");
+  const Result<Document> other =
+      Document::parse("apiVersion: orrery/v1\nkind: Fleet\nmanagers: []\n", "managers.yaml");
+  ASSERT_TRUE(other);
+  EXPECT_EQ(read_managers(*other).error().text(),
+            "managers.yaml:1:1: expected apiVersion orrery/v1 and kind Managers, found orrery/v1 "
+            "and Fleet");
+}
+
+TEST(Managers, LendNodesOfTheFleet) {
+  const ScriptedCluster cluster({.fleet = named_nodes()});
+  const Topology& topology = cluster.topology();
+  ManagerSpec spec{.where = {"managers.yaml", 4, 5}, .name = "hpc"};
+  spec.nodes = "n[1-3]";
+  spec.pilots = {.nodes = 2, .keep = 1, .most = 2, .time = Seconds(7200), .idle = Seconds(9)};
+  const Result<HoldPool> pool = pool_of(spec, topology);
+  ASSERT_TRUE(pool) << pool.error().text();
+  EXPECT_EQ(pool->manager, "hpc");
+  EXPECT_EQ(pool->lent.nodes, (std::vector<NodeId>{NodeId(0), NodeId(1), NodeId(2)}));
+  EXPECT_EQ(pool->lent.most, 2u);
+  EXPECT_EQ(pool->lent.time, Duration::hours(2));
+  EXPECT_EQ(pool->pilot_nodes, 2u);
+  EXPECT_EQ(pool->keep, 1u);
+  EXPECT_EQ(pool->idle, Duration::seconds(9));
+  EXPECT_FALSE(check_pools({*pool, *pool}, topology));
+  EXPECT_TRUE(check_pools({*pool}, topology));
+
+  spec.pilots.keep = 3;
+  EXPECT_EQ(pool_of(spec, topology).error().text(),
+            "managers.yaml:4:5: pilots.keep: expected at most 2, found 3");
+  spec.pilots.most = 4;
+  EXPECT_EQ(pool_of(spec, topology).error().text(),
+            "managers.yaml:4:5: pilots.most: expected at most the 3 nodes of the manager, found 4");
+  spec.nodes = "elsewhere";
+  EXPECT_EQ(pool_of(spec, topology).error().text(),
+            "managers.yaml:4:5: nodes: the fleet has no node \"elsewhere\"; `orrery fleet apply` "
+            "adds it");
+}
+
+}  // namespace
+}  // namespace orrery
