@@ -27,10 +27,8 @@ void NodeCondition::on(const NodeJoined& seen) {
     if (!first) ranks_gone_on(seen.node);
     recorder_.emit(NodeBooted{seen.node, seen.boot});
   }
-  if (state_.node(seen.node).is_away()) {
-    if (!has_ranks(seen.node)) take_back(seen.node, NodeHealth::kAbsent);
-    return;
-  }
+  // Its agent may be of a hold that lends the node next: that is not dismissed.
+  if (state_.node(seen.node).is_away()) return;
   const NodeHealth health = state_.node(seen.node).health;
   const bool away = health == NodeHealth::kLost || health == NodeHealth::kSuspect ||
                     health == NodeHealth::kJoining;

@@ -49,6 +49,14 @@ void HoldAgents::end_agent(NodeId node) {
   nodes_.kill_agent(node);
 }
 
+void HoldAgents::dismiss(NodeId node) {
+  const AgentIdentity* agent = nodes_.agent(node).identity;
+  if (agent == nullptr || !hears(*agent)) return;
+  context_.note(fmt::format("the agent of node {} is dismissed", node.value()));
+  end_agent(node);
+  outside_.exited(node);
+}
+
 void HoldAgents::end(NodeId node) {
   context_.note(fmt::format("the step on node {} is over", node.value()));
   end_agent(node);

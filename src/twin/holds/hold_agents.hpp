@@ -41,6 +41,8 @@ class HoldAgents {
   /// The agent learns that its step will be ended, and tells the controller.
   void warn(NodeId node);
   void end_agent(NodeId node);
+  /// The controller tells the agent that it let in to end: the node is not lent any more.
+  void dismiss(NodeId node);
   /// All processes of the node's step die.
   void end(NodeId node);
   void freeze(NodeId node, Frozen frozen);

@@ -6,6 +6,7 @@ namespace orrery {
 namespace {
 
 constexpr const char* kManager = "slurm";
+constexpr Duration kOnWire = Duration::milliseconds(5);
 constexpr Duration kTick = Duration::seconds(1);
 /// In the calm phase: for how long control may still be busy with what was before.
 constexpr Duration kSettling = Duration::minutes(5);
@@ -70,6 +71,15 @@ void LentFleet::carry_out(const ManagerOrder& order, const HoldLink& link) {
     parts_.context.wrong(broken);
   }
   commands_.carry_out(order);
+}
+
+/// As in AgentSessions: the session of an agent ends when its node is not lent any more.
+void LentFleet::note(std::span<const Event> events) {
+  for (const Event& event : events) {
+    const auto* lent = std::get_if<NodeLent>(&event);
+    if (lent == nullptr || !lent->hold.empty() || lent->health != NodeHealth::kAbsent) continue;
+    parts_.context.time().after(kOnWire, [this, node = lent->node] { agents_.dismiss(node); });
+  }
 }
 
 Status LentFleet::admit(NodeId node, const AgentHold& agent) {

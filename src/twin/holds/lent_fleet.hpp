@@ -39,6 +39,8 @@ class LentFleet {
   [[nodiscard]] HoldSetup setup(std::uint64_t term) const;
   /// An order leaves a controller with that link.
   void carry_out(const ManagerOrder& order, const HoldLink& link);
+  /// Events were applied.
+  void note(std::span<const Event> events);
   /// Another controller begins.
   void begin() { promises_.begin(); }
 

@@ -102,6 +102,7 @@ void ProtocolController::end_hold(NodeId node) {
 
 std::uint64_t ProtocolController::append(Instant at, std::span<const Event> events) {
   parts_.promises.note(events);
+  parts_.applied(events);
   if (host_) parts_.promises.check(state());
   if (parts_.context.chance(parts_.context.rules().crash)) doomed_ = true;
   return parts_.disk.append(at, events);

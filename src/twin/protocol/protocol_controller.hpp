@@ -32,6 +32,7 @@ class ProtocolController final : private HostOutlet {
     ProtocolPromises& promises;
     std::function<void(const Order&)> send;  ///< orders for agents
     std::function<void(const ManagerOrder&)> order;
+    std::function<void(std::span<const Event>)> applied;
     /// For a term; none: there is no manager.
     std::function<std::optional<HoldSetup>(std::uint64_t)> holds;
   };

@@ -38,6 +38,9 @@ ProtocolWorld::ProtocolWorld(const ProtocolSite& site, const ProtocolRules& rule
           {setup_, context_, disk_, reports_, promises_,
            [this](const Order& order) { send(order); },
            [this](const ManagerOrder& order) { lent_->carry_out(order, *controller_.holds()); },
+           [this](std::span<const Event> events) {
+             if (lent_) lent_->note(events);
+           },
            [this](std::uint64_t term) {
              if (lent_) lent_->begin();
              return lent_ ? std::optional(lent_->setup(term)) : std::nullopt;

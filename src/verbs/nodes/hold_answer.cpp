@@ -44,7 +44,7 @@ std::string manager_text(const v1::ResourceManager& manager, const LiveText& tex
     line += fmt::format(
         "\n  {} is of a later controller: this log is an older copy, and nothing "
         "is asked for",
-        manager.newer());
+        escaped(manager.newer()));
   }
   return line + "\n";
 }
