@@ -21,6 +21,7 @@
 #include "api/grpc/counted_calls.hpp"
 #include "api/grpc/open_calls.hpp"
 #include "api/grpc/server.hpp"
+#include "api/hold_service.hpp"
 #include "api/http/http_routes.hpp"
 #include "api/http/http_server.hpp"
 #include "api/orrery_service.hpp"
@@ -120,6 +121,7 @@ class Serving {
     add_access_methods(table, *controller, real->env(), {*tokens, joins, authority});
     add_store_methods(table, *controller);
     add_fleet_methods(table, *controller);
+    add_hold_methods(table, *controller);
     add_controller_method(table, *controller);
     OpenCalls calls(real->env(), *tokens);
     methods = calls.watched(counted(audited(authorized(table, *controller), *audit, *controller),

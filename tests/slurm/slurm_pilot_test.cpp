@@ -168,7 +168,7 @@ TEST_F(SlurmPilotTest, StartsAnAgentAgainThatWasKilled) {
   const std::string node = nodes_of(job).at(0);
   const Json before = holds();
   ASSERT_EQ(
-      slurm_->run("pkill -KILL -f 'orrery-agent --node " + node + " --dir " + path("lent") + "'")
+      slurm_->run("pkill -KILL -f '[o]rrery-agent --node " + node + " --dir " + path("lent") + "'")
           .status,
       0);
   EXPECT_TRUE(finishes(job)) << live("explain " + job).out;

@@ -295,7 +295,7 @@ TEST(AgentMessages, OtherMessagesOfAgentsAreOnTheWireAsInEveryRelease) {
             "inventory { accelerator: \"t7\" accelerators: 8 emulated: true cores: 9 "
             "memory_bytes: 10 kernel: \"t11\" driver: \"t12\" machine: \"t13\" processor: "
             "\"t15\" packages: 16 numa_nodes: 17 firmware: \"t14\" } process: 18 user: "
-            "\"t19\" job_users: ANY runs_commands: true }");
+            "\"t19\" job_users: ANY runs_commands: true hold { key: \"t20\" id: \"t21\" } }");
   EXPECT_EQ(wire_to_controller<AttemptLogPart>(),
             "log { id: 2 found: true from: 4 size: 3 bytes: \"t5\" since_from: 6 }");
   EXPECT_EQ(wire_to_controller<KeptLog>(),

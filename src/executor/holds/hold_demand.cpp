@@ -27,19 +27,22 @@ class Demand {
   }
 
   [[nodiscard]] std::uint32_t of(std::span<const StillWaits> waiting) {
+    bool stale = true;
     for (const StillWaits& each : waiting) {
       if (whole_ >= lent_.most) break;
-      if (each.refusal.kind == RejectionKind::kBusy && state_.has(each.job)) add(each.job);
+      const bool waits = state_.has(each.job) && state_.job(each.job).phase == JobPhase::kQueued;
+      stale = stale && !waits;
+      if (waits && each.refusal.kind == RejectionKind::kBusy) add(each.job);
     }
+    // No pass follows when the job that blocked all others is cancelled.
+    if (stale && !state_.waiting().empty()) add(state_.waiting().front().id);
     const std::uint32_t shared = (devices_ + per_node_ - 1) / std::max(1u, per_node_);
     return std::min(lent_.most, whole_ + shared);
   }
 
  private:
   void add(JobId id) {
-    const Job& job = state_.job(id);
-    if (job.phase != JobPhase::kQueued) return;
-    const JobRequest& request = job.submission->request;
+    const JobRequest& request = state_.job(id).submission->request;
     if (request.time_limit && *request.time_limit > lent_.time) return;
     Needs needs;
     for (const RoleRequest& role : request.roles) {

@@ -1,5 +1,6 @@
 // Each of these tests shows a defect that a seed of the protocol with a resource manager found.
 #include "agent/fleet_link.hpp"
+#include "executor/holds/hold_demand.hpp"
 #include "executor/holds/hold_link_test.hpp"
 
 namespace orrery {
@@ -180,6 +181,18 @@ TEST_F(HoldLinkFaultsTest, AHoldThatEndsByTheWordOfItsAgentIsReleasedAfterAMinut
   settle();
   wait(Duration::seconds(65));
   EXPECT_FALSE(asked<ReleaseHold>().empty());
+}
+
+// The job that blocked all others was cancelled, no pass followed, and nothing was asked for.
+TEST(HoldDemand, CountsTheNextJobWhenTheOneThatBlockedItIsCancelled) {
+  ScriptedCluster cluster({.policy = "fifo", .nodes_begin = NodeHealth::kJoining});
+  const JobId first = cluster.submit(cluster.job(16));
+  (void)cluster.submit(cluster.job(8));
+  cluster.tick();
+  const HoldNodes lent{.nodes = {NodeId(0), NodeId(1)}, .most = 2, .time = Duration::hours(24)};
+  EXPECT_EQ(nodes_needed(cluster.core(), lent), 2u);
+  cluster.send(CancelJob{first});
+  EXPECT_EQ(nodes_needed(cluster.core(), lent), 1u);
 }
 
 // --- Control ------------------------------------------------------------------------------------

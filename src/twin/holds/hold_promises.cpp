@@ -161,6 +161,10 @@ bool HoldPromises::is_live(const HoldKey& key, const std::string& id) const {
 }
 
 std::string HoldPromises::broken_by(const ManagerOrder& order, const HoldLink& link) {
+  if (const auto* release = std::get_if<ReleaseHold>(&order.what)) {
+    const bool named = release->key != HoldKey{} && !release->id.empty();
+    return named ? "" : "a hold is released by its key or its id alone";
+  }
   const auto* hold = std::get_if<EnsureHold>(&order.what);
   if (hold == nullptr) return {};
   if (link.manager(0).lists == 0) {

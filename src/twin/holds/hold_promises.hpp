@@ -8,7 +8,8 @@
 //  3. no job runs on a node that no hold lends (HoldAgents checks that no keeper begins there);
 //  4. of the holds of one key, agents of one only are let in;
 //  5. no hold is released while ranks that control wants are on its nodes;
-//     no hold that its manager has is given up or asked for again;
+//     no hold that its manager has is given up or asked for again, and none is released without its
+//     key, as its id may be that of another's work by now;
 //  6. the time of a hold is not over while ranks run there, if nothing disturbs control;
 //  7. nothing is asked for before a complete list (LentFleet looks at the orders);
 //  8. in the end the manager and the link know the same holds, and none that is not kept.
