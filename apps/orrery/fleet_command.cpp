@@ -36,7 +36,8 @@ void add_import_commands(CLI::App& fleet, const CommandOptions& options, const F
   CLI::App* import_verb = fleet.add_subcommand("import", "write the spec of an existing cluster");
   import_verb->require_subcommand(1);
   CLI::App* slurm_verb = import_verb->add_subcommand(
-      "slurm", "import slurm.conf, with gres.conf and topology.conf if they exist");
+      "slurm",
+      "import slurm.conf, with gres.conf and topology.yaml or topology.conf if they exist");
   slurm_verb->add_option("DIR", request->directory, "directory of slurm.conf")->required();
   slurm_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] {

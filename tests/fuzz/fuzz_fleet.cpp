@@ -1,10 +1,17 @@
 // tests/fuzz/fuzz_fleet.cpp - any text as a fleet, or as nodes of Kubernetes: what is read is
-// written and read again to the same text, and what is not too large is built.
+// written and read again to the same text, and what is not too large is built. A list is a
+// topology.yaml of Slurm, under whose switches some nodes are placed.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/assert.hpp"
 #include "fleet/import/kubernetes_import.hpp"
+#include "fleet/import/slurm_topology_yaml.hpp"
 #include "fleet/spec/builder.hpp"
 #include "fleet/spec/spec.hpp"
 #include "hardware/builtin_catalog.hpp"
@@ -56,6 +63,29 @@ void check_built(const FleetSpec& spec) {
                 "every node of the spec is built");
 }
 
+// Places n1 to n8 under what the text describes; n9 is of a node that is left out.
+void place_nodes(const Document& document) {
+  const Result<SlurmTopology> topology = read_topology_yaml(document);
+  if (!topology) return;
+  ImportedCluster cluster;
+  SlurmNodeIndex index = {{"n9", kFutureNode}};
+  for (std::uint32_t i = 0; i < 8; ++i) {
+    cluster.nodes.push_back({fmt::format("n{}", i + 1), nullptr, 0});
+    index.emplace(cluster.nodes.back().name, i);
+  }
+  if (!place_under_switches(topology->switches, index, cluster)) return;
+  std::vector<int> places(cluster.nodes.size(), 0);
+  for (const ImportedPod& pod : cluster.pods) {
+    ORRERY_ASSERT(!pod.leaves.empty(), "a pod has leaves");
+    for (const ImportedLeaf& leaf : pod.leaves) {
+      ORRERY_ASSERT(!leaf.nodes.empty(), "a leaf has nodes");
+      for (const std::uint32_t node : leaf.nodes) ++places[node];
+    }
+  }
+  ORRERY_ASSERT(std::all_of(places.begin(), places.end(), [](int count) { return count == 1; }),
+                "every node is under exactly one leaf");
+}
+
 }  // namespace
 }  // namespace orrery
 
@@ -69,6 +99,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const Result<Document> document = Document::parse(text, "fleet.yaml");
   if (!document) return 0;
+  if (document->root().kind() == NodeKind::kSequence) {
+    place_nodes(*document);
+    return 0;
+  }
   const Result<FleetSpec> spec = read_fleet_spec(*document);
   if (!spec) return 0;
   check_written(*spec);

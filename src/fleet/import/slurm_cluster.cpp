@@ -1,20 +1,26 @@
 #include "fleet/import/slurm_cluster.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "base/format/document.hpp"
 #include "base/text/nearest_name.hpp"
 #include "base/text/utf8.hpp"
 #include "fleet/import/host_list.hpp"
 #include "fleet/import/imported_types.hpp"
 #include "fleet/import/slurm_conf.hpp"
 #include "fleet/import/slurm_switches.hpp"
+#include "fleet/import/slurm_topology_yaml.hpp"
 
 namespace orrery {
 namespace {
@@ -173,6 +179,7 @@ class NodeReader {
       cluster_.nodes.push_back({std::move(name), *type, last_line()});
     }
     if (future) future_nodes_ += names->size();
+    if (!future && effective(line, "topology") != nullptr) placed_nodes_ += names->size();
     return {};
   }
 
@@ -186,6 +193,10 @@ class NodeReader {
     if (future_nodes_ > 0) {
       cluster_.notes.push_back(
           fmt::format("Nodes with State=FUTURE, left out: {}.", future_nodes_));
+    }
+    if (placed_nodes_ > 0) {
+      cluster_.notes.push_back(
+          fmt::format("Nodes whose own Topology= is ignored: {}.", placed_nodes_));
     }
   }
 
@@ -261,6 +272,7 @@ class NodeReader {
   SlurmNodeIndex index_;
   std::size_t feature_nodes_ = 0;  ///< the type of their GPUs is known only from a feature
   std::size_t future_nodes_ = 0;
+  std::size_t placed_nodes_ = 0;  ///< have a Topology= of their own
 };
 
 // Returns no lines if the file is missing.
@@ -268,6 +280,47 @@ Result<std::vector<SlurmLine>> read_optional(const std::filesystem::path& path) 
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return std::vector<SlurmLine>();
   return read_slurm_conf(path.string());
+}
+
+void note_ignored(const std::filesystem::path& root, std::span<const SlurmLine> lines,
+                  ImportedCluster& cluster) {
+  std::vector<std::string_view> ignored;
+  std::error_code error;
+  if (std::filesystem::exists(root / "topology.conf", error)) ignored.push_back("topology.conf");
+  const bool plugin = std::any_of(lines.begin(), lines.end(), [](const SlurmLine& line) {
+    return line.find("topologyplugin") != nullptr;
+  });
+  if (plugin) ignored.push_back("TopologyPlugin");
+  if (ignored.empty()) return;
+  cluster.notes.push_back(
+      fmt::format("Ignored because topology.yaml exists: {}.", fmt::join(ignored, ", ")));
+}
+
+// Like Slurm, reads topology.yaml if it exists and topology.conf otherwise. `lines` are those of
+// slurm.conf.
+Result<SlurmSwitches> read_topology(const std::filesystem::path& root,
+                                    std::span<const SlurmLine> lines, ImportedCluster& cluster) {
+  const std::filesystem::path yaml = root / "topology.yaml";
+  std::error_code error;
+  if (!std::filesystem::exists(yaml, error)) {
+    Result<std::vector<SlurmLine>> conf = read_optional(root / "topology.conf");
+    if (!conf) return forward_error(conf);
+    Result<SlurmSwitches> switches = read_topology_conf(*conf);
+    if (switches && switches->switches.empty()) {
+      cluster.notes.emplace_back("Without topology.conf all nodes are in one pod.");
+    }
+    return switches;
+  }
+  if (!std::filesystem::is_regular_file(yaml, error)) {
+    return input_error({yaml.string(), 0, 0}, "not a regular file");
+  }
+  Result<Document> document = Document::load(yaml.string());
+  if (!document) return forward_error(document);
+  Result<SlurmTopology> topology = read_topology_yaml(*document);
+  if (!topology) return forward_error(topology);
+  cluster.notes.insert(cluster.notes.end(), topology->notes.begin(), topology->notes.end());
+  note_ignored(root, lines, cluster);
+  return std::move(topology->switches);
 }
 
 }  // namespace
@@ -281,8 +334,6 @@ Result<ImportedCluster> read_slurm_cluster(const Catalog& catalog, const std::st
   if (!lines) return forward_error(lines);
   Result<std::vector<SlurmLine>> gres = read_optional(root / "gres.conf");
   if (!gres) return forward_error(gres);
-  Result<std::vector<SlurmLine>> switches = read_optional(root / "topology.conf");
-  if (!switches) return forward_error(switches);
 
   GresTypes gres_types;
   if (Status read = gres_types.read(*gres); !read) return forward_error(read);
@@ -296,15 +347,10 @@ Result<ImportedCluster> read_slurm_cluster(const Catalog& catalog, const std::st
     return input_error({cluster.file, 0, 0}, "no node to import; expected NodeName lines");
   }
   reader.add_notes();
-  const Status placed = read_slurm_switches(*switches, reader.take_index(), cluster);
-  if (!placed) return tl::unexpected<Error>(placed.error());
-  if (cluster.topology == ImportedTopology::kNone) {
-    cluster.notes.emplace_back("Without topology.conf all nodes are in one pod.");
-  }
-  std::error_code error;
-  if (std::filesystem::exists(root / "topology.yaml", error)) {
-    cluster.notes.emplace_back("topology.yaml is not read.");
-  }
+  Result<SlurmSwitches> switches = read_topology(root, *lines, cluster);
+  if (!switches) return forward_error(switches);
+  Status placed = place_under_switches(*switches, reader.take_index(), cluster);
+  if (!placed) return forward_error(placed);
   return cluster;
 }
 

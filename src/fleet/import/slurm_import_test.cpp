@@ -185,7 +185,6 @@ TEST_F(SlurmImport, NodesWithoutGpusAreTheCatalogsCpuNodeAndSaidToBe) {
 
 TEST_F(SlurmImport, WithoutTopologyAllNodesAreInOnePodOfEqualRacks) {
   write_slurm("NodeName=n[1-9] Gres=gpu:h100:8\n");
-  write("topology.yaml", "- topology: default\n");
   const FleetSpec spec = imported();
   EXPECT_EQ(spec.name, "slurm");
   ASSERT_EQ(pods_of(spec).size(), 1u);
@@ -194,7 +193,6 @@ TEST_F(SlurmImport, WithoutTopologyAllNodesAreInOnePodOfEqualRacks) {
   EXPECT_EQ(racks[0].nodes[0].count, 5);
   EXPECT_EQ(racks[1].nodes[0].count, 4);
   EXPECT_TRUE(says(spec, "Without topology.conf all nodes are in one pod."));
-  EXPECT_TRUE(says(spec, "topology.yaml is not read."));
 }
 
 TEST_F(SlurmImport, TheGpuTypeMayStandInGresConfOrInAFeature) {

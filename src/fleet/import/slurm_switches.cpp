@@ -26,22 +26,20 @@ struct Switch {
   std::uint32_t parent = kNoSwitch;
 };
 
-class SwitchReader {
+class SwitchTree {
  public:
-  SwitchReader(const SlurmNodeIndex& nodes, ImportedCluster& cluster)
+  SwitchTree(const SlurmNodeIndex& nodes, ImportedCluster& cluster)
       : nodes_(nodes), cluster_(cluster), leaf_of_(cluster.nodes.size(), kNoSwitch) {}
 
-  // A switch may be named before its own line, so children are looked up once all are known.
-  Status read(std::span<const SlurmLine> lines) {
-    std::vector<std::pair<std::uint32_t, const SlurmSetting*>> parents;
-    for (const SlurmLine& line : lines) {
-      const std::string& key = line.first().key;
-      if (key != "switchname" && key != "blockname") continue;
-      if (Status added = add(line); !added) return added;
-      const SlurmSetting* children = line.find("switches");
-      if (children != nullptr) parents.emplace_back(last(), children);
+  // A switch may be named before it is described, so children are looked up once all are known.
+  Status build(const SlurmSwitches& described) {
+    cluster_.topology = described.kind;
+    for (const SlurmSwitch& each : described.switches) {
+      if (Status added = add(each); !added) return added;
     }
-    for (const auto& [parent, children] : parents) {
+    for (std::uint32_t parent = 0; parent < switches_.size(); ++parent) {
+      const std::optional<SlurmText>& children = described.switches[parent].children;
+      if (!children) continue;
       if (Status joined = join(parent, *children); !joined) return joined;
     }
     return check_tree();
@@ -67,36 +65,25 @@ class SwitchReader {
     return static_cast<std::uint32_t>(switches_.size()) - 1;
   }
 
-  Status add(const SlurmLine& line) {
-    const SlurmSetting& name = line.first();
-    const bool block = name.key == "blockname";
-    const ImportedTopology kind = block ? ImportedTopology::kBlocks : ImportedTopology::kSwitches;
-    if (!switches_.empty() && cluster_.topology != kind) {
-      return input_error(name.where, "SwitchName and BlockName lines in one file");
-    }
-    cluster_.topology = kind;
+  Status add(const SlurmSwitch& described) {
+    const auto& [name, where] = described.name;
     if (switches_.size() >= kSwitchesMax) {
-      return input_error(name.where, fmt::format("more than {} switches", kSwitchesMax));
-    }
-    const SlurmSetting* nodes = line.find("nodes");
-    if ((nodes == nullptr) == (block || line.find("switches") == nullptr)) {
-      return input_error(name.where, fmt::format("\"{}\": expected {}", printable(name.value, 60),
-                                                 block ? "Nodes=" : "either Nodes= or Switches="));
+      return input_error(where, fmt::format("more than {} switches", kSwitchesMax));
     }
     const auto [known, fresh] =
-        by_name_.emplace(name.value, static_cast<std::uint32_t>(switches_.size()));
+        by_name_.emplace(name, static_cast<std::uint32_t>(switches_.size()));
     if (!fresh) {
-      return input_error(
-          name.where, fmt::format("a second \"{}\", the first is at {}", printable(name.value, 60),
-                                  switches_[known->second].where.text()));
+      return input_error(where,
+                         fmt::format("a second \"{}\", the first is at {}", printable(name, 60),
+                                     switches_[known->second].where.text()));
     }
-    switches_.push_back({name.value, name.where, {}, {}, kNoSwitch});
-    return nodes == nullptr ? Status() : attach(*nodes);
+    switches_.push_back({name, where, {}, {}, kNoSwitch});
+    return described.nodes ? attach(*described.nodes) : Status();
   }
 
   // Puts nodes under the last switch.
-  Status attach(const SlurmSetting& list) {
-    auto names = expand_host_list(list.value);
+  Status attach(const SlurmText& list) {
+    auto names = expand_host_list(list.text);
     if (!names) return input_error(list.where, names.error().message);
     for (const std::string& name : *names) {
       const auto found = nodes_.find(name);
@@ -116,8 +103,8 @@ class SwitchReader {
     return {};
   }
 
-  Result<std::vector<std::uint32_t>> find_all(const SlurmSetting& list) {
-    auto names = expand_host_list(list.value);
+  Result<std::vector<std::uint32_t>> find_all(const SlurmText& list) {
+    auto names = expand_host_list(list.text);
     if (!names) return input_error(list.where, names.error().message);
     child_names_ += names->size();
     if (child_names_ > kChildNamesMax) {
@@ -139,7 +126,7 @@ class SwitchReader {
     return all;
   }
 
-  Status join(std::uint32_t parent, const SlurmSetting& list) {
+  Status join(std::uint32_t parent, const SlurmText& list) {
     Result<std::vector<std::uint32_t>> children = find_all(list);
     if (!children) return forward_error(children);
     const std::uint32_t other = switches_[children->front()].parent;
@@ -198,13 +185,41 @@ class SwitchReader {
   std::size_t child_names_ = 0;
 };
 
+std::optional<SlurmText> text_of(const SlurmSetting* setting) {
+  if (setting == nullptr) return std::nullopt;
+  return SlurmText{setting->value, setting->where};
+}
+
 }  // namespace
 
-Status read_slurm_switches(std::span<const SlurmLine> lines, const SlurmNodeIndex& nodes,
-                           ImportedCluster& cluster) {
-  SwitchReader reader(nodes, cluster);
-  if (Status read = reader.read(lines); !read) return read;
-  reader.fill_pods();
+Result<SlurmSwitches> read_topology_conf(std::span<const SlurmLine> lines) {
+  SlurmSwitches all;
+  all.switches.reserve(lines.size());
+  for (const SlurmLine& line : lines) {
+    const SlurmSetting& name = line.first();
+    const bool block = name.key == "blockname";
+    if (!block && name.key != "switchname") continue;
+    const ImportedTopology kind = block ? ImportedTopology::kBlocks : ImportedTopology::kSwitches;
+    if (!all.switches.empty() && all.kind != kind) {
+      return input_error(name.where, "SwitchName and BlockName lines in one file");
+    }
+    all.kind = kind;
+    const SlurmSetting* nodes = line.find("nodes");
+    const SlurmSetting* children = block ? nullptr : line.find("switches");
+    if ((nodes == nullptr) == (children == nullptr)) {
+      return input_error(name.where, fmt::format("\"{}\": expected {}", printable(name.value, 60),
+                                                 block ? "Nodes=" : "either Nodes= or Switches="));
+    }
+    all.switches.push_back({{name.value, name.where}, text_of(nodes), text_of(children)});
+  }
+  return all;
+}
+
+Status place_under_switches(const SlurmSwitches& switches, const SlurmNodeIndex& nodes,
+                            ImportedCluster& cluster) {
+  SwitchTree tree(nodes, cluster);
+  if (Status built = tree.build(switches); !built) return built;
+  tree.fill_pods();
   return {};
 }
 
