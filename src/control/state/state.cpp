@@ -348,6 +348,7 @@ void State::on(const JobEnded& event) {
     leave_running(job);
   } else if (job.phase == JobPhase::kQueued) {
     waiting_.erase(queued_at(job));
+    ++changes_.freed;  // it may have been what others waited behind
   } else {
     held_.erase(job.id);
   }

@@ -47,6 +47,7 @@ void State::on(const JobHoldSet& event) {
   job.hold = event.hold;
   if (event.hold == JobHold::kNone || job.phase != JobPhase::kQueued) return;
   waiting_.erase(queued_at(job));
+  ++changes_.freed;  // it may have been what others waited behind
   drop_slots(job.id);
   set_phase(job, JobPhase::kHeld);
   held_.insert(job.id);

@@ -71,7 +71,7 @@ void Reserved::add(const Slot& slot, std::span<const NodeDevices> nodes) {
   }
   if (!built_ || slots_.size() == before) return;
   hidden_.clear();
-  for (const Slot& slot : std::span(slots_).subspan(before)) hidden_.push_back(slot.at);
+  for (const Slot& added : std::span(slots_).subspan(before)) hidden_.push_back(added.at);
   shadow_.hide(hidden_);
 }
 

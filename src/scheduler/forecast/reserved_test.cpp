@@ -93,6 +93,26 @@ TEST_F(ReservedTest, CountsWhatSlotsKeepAsCountedByHand) {
   }
 }
 
+TEST_F(ReservedTest, AJobWithoutAnEndMayBeOnNodesThatAreLentForATime) {
+  Reserved reserved(fleet_.view());
+  reserved.reset(fleet_.view());
+  const NodeDevices lent{NodeId(3), 0xff};
+  reserved.close({.nodes = {lent}, .from = at(5), .to = Instant::max(), .loan = true});
+  const PlacedGang there{.allocation = {.ranks = {lent}}};
+  const auto free_for = [&](Instant end) {
+    return reserved.beside(fleet_.view(), JobId(0), end).node(NodeId(3)).free_mask;
+  };
+  EXPECT_EQ(free_for(at(5)), 0xffu);
+  EXPECT_EQ(free_for(at(6)), 0u);
+  EXPECT_EQ(free_for(Instant::max()), 0xffu);
+  EXPECT_TRUE(reserved.delays({&there, 1}, at(6), JobId(0)));
+  EXPECT_FALSE(reserved.delays({&there, 1}, Instant::max(), JobId(0)));
+  EXPECT_EQ(reserved.kept(FleetTypeId(0), at(6)).nodes, 1u);
+  EXPECT_EQ(reserved.kept(FleetTypeId(0), Instant::max()).nodes, 0u);
+  reserved.close({.nodes = {lent}, .from = at(7), .to = at(9)});
+  EXPECT_EQ(free_for(Instant::max()), 0u) << "a window is for all";
+}
+
 TEST_F(ReservedTest, TheShadowIsTheSameWheneverItIsMade) {
   Rng rng = Rng::stream(2, "reserved");
   Reserved early(fleet_.view());
