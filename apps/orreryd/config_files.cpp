@@ -104,6 +104,15 @@ Result<ControllerSettings> ConfigFiles::settings() {
   return read_controller_settings(*document);
 }
 
+Result<ManagersSpec> ConfigFiles::managers() {
+  Result<std::string> yaml = text("managers.yaml");
+  if (!yaml) return forward_error(yaml);
+  if (yaml->empty()) return ManagersSpec{};
+  const Result<Document> document = Document::parse(*yaml, directory_ + "/managers.yaml");
+  if (!document) return tl::unexpected(document.error());
+  return read_managers(*document);
+}
+
 /// Reports a file that was applied once, and was removed.
 void ConfigFiles::note_missing(Controller& controller, const std::string& file,
                                const std::string& applied) {

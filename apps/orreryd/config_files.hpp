@@ -6,7 +6,7 @@
 //                    SIGHUP; the log keeps it
 //   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
 //   DIR/managers.yaml     resource managers that lend nodes, where it is there; read at the start
-//                    (apps/orreryd/resource_managers.hpp)
+//                    (executor/managers/manager_spec.hpp)
 //   DIR/catalog      facts laid over those compiled in, where it is there
 // Owned by the daemon, on its loop; the controller outlives every call that is given it.
 // Controllers that share a log have a directory each, so a start applies none of their files there:
@@ -20,6 +20,7 @@
 #include "base/log.hpp"
 #include "base/text/line_changes.hpp"
 #include "executor/controller.hpp"
+#include "executor/managers/manager_spec.hpp"
 #include "perf/facts.hpp"
 
 namespace orrery {
@@ -37,6 +38,8 @@ class ConfigFiles {
   [[nodiscard]] const std::string& overlay() const { return overlay_; }
   [[nodiscard]] Result<SetupTexts> setup_texts();
   [[nodiscard]] Result<ControllerSettings> settings();
+  /// Returns the resource managers; without a file there are none.
+  [[nodiscard]] Result<ManagersSpec> managers();
 
   /// The controller leads: applies the files, or reports what differs. `facts` outlives this
   /// object.

@@ -97,7 +97,11 @@ class Daemon {
   DescriptorLogSink sink_;
   Log log_;
   ConfigFiles files_;
-  Facts facts_;
+  /// What the files of the directory said at the start.
+  struct Given {
+    Facts facts;
+    ManagersSpec managers;
+  } given_;
   std::unique_ptr<DescriptorWatch> ending_;
   std::unique_ptr<DescriptorWatch> reloading_;
   std::unique_ptr<SharedFiles> shared_files_;  ///< none: the log is not shared
@@ -125,15 +129,18 @@ Status Daemon::watch() {
 Status Daemon::make_options() {
   Result<Facts> facts = files_.load_facts();
   if (!facts) return forward_error(facts);
-  facts_ = *std::move(facts);
+  given_.facts = *std::move(facts);
   Result<SetupTexts> texts = files_.setup_texts();
   if (!texts) return forward_error(texts);
   Result<ControllerSettings> settings = files_.settings();
   if (!settings) return forward_error(settings);
+  Result<ManagersSpec> managers = files_.managers();
+  if (!managers) return forward_error(managers);
+  given_.managers = *std::move(managers);
   controller_options_.emplace(ControllerOptions{
       .directory = options_.doors.state,
       .setup = *std::move(texts),
-      .facts = facts_,
+      .facts = given_.facts,
       .settings = *std::move(settings),
       .archived_form = [](const EndedJob& job) { return ended_job_view(job).SerializeAsString(); },
       .record = options_.record,
@@ -240,7 +247,7 @@ void Daemon::share_files() {
 
 Status Daemon::lead(std::unique_ptr<Controller> controller, LogOwner owner) {
   controller_ = std::move(controller);
-  files_.begin(*controller_, facts_, owner);
+  files_.begin(*controller_, given_.facts, owner);
   if (ending_ == nullptr) {
     if (Status watching = watch(); !watching) return watching;
   }
@@ -248,7 +255,8 @@ Status Daemon::lead(std::unique_ptr<Controller> controller, LogOwner owner) {
     files_.keep_fleet(*controller_, fleet);
   };
   if (Status open = doors_->lead(*controller_, keep_fleet); !open) return open;
-  return begin_resource_managers(real_, files_, doors_->pilot_route(), *controller_);
+  begin_resource_managers(real_, given_.managers, doors_->pilot_route(), *controller_);
+  return {};
 }
 
 int Daemon::run() {

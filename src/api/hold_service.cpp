@@ -57,7 +57,8 @@ void fill(const HoldLink& link, std::uint32_t manager, v1::ResourceManager& view
   view.set_name(pool.manager);
   view.set_nodes(static_cast<std::uint32_t>(pool.lent.nodes.size()));
   view.set_lent(lent_by(link, manager));
-  view.set_out_of_service(state.out_of_service);
+  view.mutable_out_of_service()->Add(state.out_of_service.begin(), state.out_of_service.end());
+  view.mutable_unknown()->Add(pool.unknown.begin(), pool.unknown.end());
   view.set_most(pool.lent.most);
   view.set_trouble(state.trouble);
   if (!state.trouble.empty()) *view.mutable_trouble_since() = timestamp_of(state.trouble_since);

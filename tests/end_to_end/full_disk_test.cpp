@@ -32,7 +32,7 @@ class FullDiskTest : public Cli {
   }
   void TearDown() override {
     if (HasFailure()) std::cerr << slurp(path("disk/c/orreryd.log"));
-    if (fs::exists(path("disk/c/fleet.yaml"))) {
+    if (fs::exists(path("disk/c/local.json"))) {
       EXPECT_EQ(live("down").code, 0);
     }
     EXPECT_EQ(::umount(path("disk").c_str()), 0) << std::strerror(errno);

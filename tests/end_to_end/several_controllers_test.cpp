@@ -105,7 +105,7 @@ class RefusedDaemon : public Cli {
     (void)write("cluster.key", std::string(64, 'a'));
     ::chmod(path("cluster.key").c_str(), 0600);
     const std::string daemon = program().substr(0, program().rfind('/')) + "/orreryd";
-    const std::string command = "timeout 30 " + daemon + " --dir " + path("") + " " + options +
+    const std::string command = "timeout 3 " + daemon + " --dir " + path("") + " " + options +
                                 " 2>" + path("err") + " </dev/null";
     const int status = std::system(command.c_str());
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, "", slurp(path("err"))};

@@ -1,5 +1,6 @@
 // tests/fuzz/fuzz_etcd_log.cpp - any bytes as what a controller finds in etcd, or as the URL of a
 // log there; the first byte picks it. What is taken is written again as the same.
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "store/etcd/etcd_blob.hpp"
 #include "store/etcd/etcd_state.hpp"
 #include "store/etcd_api/etcd_location.hpp"
+#include "tests/fuzz/first_byte.hpp"
 
 namespace orrery {
 namespace {
@@ -79,23 +81,10 @@ void open_sealed(std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orrery;
-  if (size == 0) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (*data) {
-    case 'u':
-      read_url(bytes);
-      break;
-    case 'h':
-      read_head(bytes);
-      break;
-    case 'w':
-      write_head(bytes);
-      break;
-    case 'c':
-      read_claim(bytes);
-      break;
-    default:
-      open_sealed(bytes);
-  }
-  return 0;
+  static constexpr std::array<TaggedReader, 5> kReaders{{{'u', read_url},
+                                                         {'h', read_head},
+                                                         {'w', write_head},
+                                                         {'c', read_claim},
+                                                         {'s', open_sealed}}};
+  return read_by_first_byte(data, size, kReaders);
 }

@@ -1,6 +1,7 @@
 // tests/fuzz/fuzz_slurm_lists.cpp - any bytes as what Slurm's programs print; the first byte picks
 // the program. In a list of squeue a '~' stands for the separator.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "executor/slurm/sbatch_answer.hpp"
 #include "executor/slurm/slurm_lists.hpp"
 #include "executor/slurm/slurm_names.hpp"
+#include "tests/fuzz/first_byte.hpp"
 
 namespace orrery {
 namespace {
@@ -78,20 +80,7 @@ void read_labels(std::string_view bytes) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace orrery;
-  if (size == 0) return 0;
-  const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  switch (*data) {
-    case 'j':
-      read_jobs(bytes);
-      break;
-    case 'n':
-      read_nodes(bytes);
-      break;
-    case 'l':
-      read_labels(bytes);
-      break;
-    default:
-      read_answer(bytes);
-  }
-  return 0;
+  static constexpr std::array<TaggedReader, 4> kReaders{
+      {{'j', read_jobs}, {'n', read_nodes}, {'l', read_labels}, {'a', read_answer}}};
+  return read_by_first_byte(data, size, kReaders);
 }

@@ -1,20 +1,21 @@
 // tests/slurm/slurm_cluster_test.hpp - a real Slurm for a test: munged, slurmctld and one slurmd a
 // node, on this machine, in a directory and on ports of its own.
 //
-// Built by a test that runs as root, on its thread. What it started and what its jobs started ends
-// with it; the daemons also if the test is killed. Cost: about a second, and 15 MB a node.
+// Built by a test or benchmark that runs as root, on its thread. What it started and what its jobs
+// started ends with it; the daemons also if the test is killed. Cost: about a second, and 15 MB a
+// node.
 #pragma once
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -27,6 +28,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/system/port_block_test.hpp"
 
 namespace orrery {
@@ -34,6 +36,7 @@ namespace orrery {
 struct SlurmClusterOptions {
   int message_timeout = 2;   ///< seconds in which programs look for a slurmctld that is not there
   int slurmd_timeout = 300;  ///< seconds until a node without an answer is down
+  int cpus = 4;              ///< of each node
   std::vector<std::string> lines;  ///< further ones of slurm.conf
   std::string node_features = "";  ///< further settings of each node, such as "Feature=x"
 };
@@ -53,13 +56,23 @@ class SlurmCluster {
     }
     return ::geteuid() == 0 ? "" : "only root can start a Slurm";
   }
-  /// Starts a cluster of the nodes n1, n2 .., and waits until they are idle. Null: that failed, and
-  /// the test with it. Precondition: missing() is empty, and nodes <= 13.
-  [[nodiscard]] static std::unique_ptr<SlurmCluster> start(
+  /// Starts a cluster of the nodes n1, n2 .., and waits until they are idle. Errors
+  /// (kEnvironment): what did not start, with its log. Precondition: missing() is empty, and nodes
+  /// <= 13.
+  [[nodiscard]] static Result<std::unique_ptr<SlurmCluster>> start(
       int nodes, const SlurmClusterOptions& options = {}) {
-    auto cluster = std::make_unique<SlurmCluster>(nodes, options);
-    cluster->start_munge();
-    cluster->start_controller();
+    // In memory if possible: slurmctld waits for what it writes.
+    const bool memory = ::access("/dev/shm", W_OK) == 0;
+    std::string directory =
+        (memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
+        "orrery-slurm-XXXXXX";
+    if (::mkdtemp(directory.data()) == nullptr) return environment_error("no directory for Slurm");
+    auto cluster = std::make_unique<SlurmCluster>(directory);
+    std::filesystem::create_directory(cluster->path("state"));
+    cluster->write_munge_key();
+    cluster->write_conf(nodes, options);
+    if (Status up = cluster->start_munge(); !up) return forward_error(up);
+    if (Status up = cluster->start_controller(); !up) return forward_error(up);
     for (int i = 1; i <= nodes; ++i) cluster->start_slurmd(fmt::format("n{}", i));
     const std::vector<std::string> all_idle(static_cast<std::size_t>(nodes), "idle.\n");
     const std::string wanted = fmt::format("{}", fmt::join(all_idle, ""));
@@ -67,23 +80,13 @@ class SlurmCluster {
       return cluster->run("sinfo --noheader --Node --format=%t.").output == wanted;
     };
     if (cluster->await(idle)) return cluster;
-    ADD_FAILURE() << "no idle nodes: " << cluster->run("sinfo --Node --long").output
-                  << cluster->run("tail -n 20 " + cluster->path("*.log")).output;
-    return nullptr;
+    return environment_error(
+        fmt::format("Slurm has no idle nodes: {}{}", cluster->run("sinfo --Node --long").output,
+                    cluster->run("tail -n 20 " + cluster->path("*.log")).output));
   }
 
-  SlurmCluster(int nodes, const SlurmClusterOptions& options) {
-    // In memory if possible: slurmctld waits for what it writes.
-    const bool memory = ::access("/dev/shm", W_OK) == 0;
-    std::string name =
-        (memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
-        "orrery-slurm-XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    directory_ = name;
-    std::filesystem::create_directory(path("state"));
-    write_munge_key();
-    write_conf(nodes, options);
-  }
+  /// `directory`: an empty one, which is gone with this object. For start().
+  explicit SlurmCluster(std::string directory) : directory_(std::move(directory)) {}
   ~SlurmCluster() {
     for (auto& [name, pid] : daemons_) kill(pid);
     constexpr int kSweepsMax = 500;
@@ -116,21 +119,28 @@ class SlurmCluster {
   /// Waits until a condition holds, up to a minute; returns whether it does.
   template <class Condition>
   [[nodiscard]] bool await(Condition&& condition) const {
-    constexpr int kTriesMax = 60'000 / kPauseMs;
-    for (int tries = 0; tries < kTriesMax; ++tries) {
-      if (condition()) return true;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    while (!condition()) {
+      if (std::chrono::steady_clock::now() > end) return false;
       ::poll(nullptr, 0, kPauseMs);
     }
-    return false;
+    return true;
   }
 
   /// Kills slurmctld; what it has not written yet is lost.
   void kill_controller() { kill(daemons_["slurmctld"]); }
-  /// Starts slurmctld with the state that it has written, and waits until it answers.
-  void start_controller() {
+  /// Starts slurmctld with the state that it has written, and waits until it answers. Errors
+  /// (kEnvironment): it does not, with its log.
+  [[nodiscard]] Status start_controller() {
     launch("slurmctld", {"/usr/sbin/slurmctld", "-D", "-f", conf()});
-    EXPECT_TRUE(await([&] { return run("scontrol ping").output.find("UP") != std::string::npos; }))
-        << run("tail -n 20 " + path("slurmctld.log")).output;
+    const auto up = [&] { return run("scontrol ping").output.find("UP") != std::string::npos; };
+    if (await(up)) return {};
+    return environment_error("slurmctld does not answer: " +
+                             run("tail -n 20 " + path("slurmctld.log")).output);
+  }
+  /// Returns the process of a node's slurmd.
+  [[nodiscard]] pid_t slurmd(const std::string& node) const {
+    return daemons_.at("slurmd-" + node);
   }
   /// Kills the slurmd of a node; processes of jobs stay there.
   void kill_slurmd(const std::string& node) { kill(daemons_["slurmd-" + node]); }
@@ -154,7 +164,7 @@ class SlurmCluster {
 
   void write_conf(int nodes, const SlurmClusterOptions& options) const {
     std::array<char, 256> name{};
-    EXPECT_EQ(::gethostname(name.data(), name.size() - 1), 0);
+    (void)::gethostname(name.data(), name.size() - 1);
     const std::string host = std::string(name.data()).substr(0, std::string(name.data()).find('.'));
     const int port = ports_.first();
     std::ofstream(conf()) << fmt::format(
@@ -172,24 +182,25 @@ class SlurmCluster {
         "ReturnToService=2\nSlurmdParameters=config_overrides\nInactiveLimit=0\nKillWait=2\n"
         "MessageTimeout={message_timeout}\nSlurmdTimeout={slurmd_timeout}\n"
         "NodeName=n[1-{nodes}] NodeHostName={host} NodeAddr=127.0.0.1 Port=[{first}-{last}] "
-        "CPUs=4 RealMemory=1000 State=UNKNOWN {features}\n"
+        "CPUs={cpus} RealMemory=1000 State=UNKNOWN {features}\n"
         "PartitionName=all Nodes=n[1-{nodes}] Default=YES MaxTime=INFINITE State=UP\n"
         "{more}\n",
         fmt::arg("host", host), fmt::arg("port", port), fmt::arg("dir", path(".")),
         fmt::arg("message_timeout", options.message_timeout),
         fmt::arg("slurmd_timeout", options.slurmd_timeout), fmt::arg("nodes", nodes),
-        fmt::arg("first", port + 1), fmt::arg("last", port + nodes),
+        fmt::arg("cpus", options.cpus), fmt::arg("first", port + 1), fmt::arg("last", port + nodes),
         fmt::arg("features", options.node_features),
         fmt::arg("more", fmt::join(options.lines, "\n")));
   }
 
-  void start_munge() {
+  [[nodiscard]] Status start_munge() {
     const std::string socket = path("./munge.sock");
     launch("munged",
            {"/usr/sbin/munged", "--foreground", "--force", "--num-threads=2", "--socket=" + socket,
             "--key-file=" + path("munge.key"), "--pid-file=" + path("munged.pid"),
             "--log-file=" + path("munged.log"), "--seed-file=" + path("munge.seed")});
-    EXPECT_TRUE(await([&] { return ::access(socket.c_str(), F_OK) == 0; }));
+    if (await([&] { return ::access(socket.c_str(), F_OK) == 0; })) return {};
+    return environment_error("munged does not start: " + run("cat " + path("munged.out")).output);
   }
 
   void launch(const std::string& name, std::vector<std::string> words) {

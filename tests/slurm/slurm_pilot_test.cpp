@@ -3,96 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <filesystem>
-#include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/end_to_end/cli.hpp"
-#include "tests/slurm/slurm_cluster_test.hpp"
+#include "tests/slurm/pilots_test.hpp"
 
 namespace orrery {
 
 std::string program() { return ORRERY_PROGRAM; }
 
 namespace {
-
-using Json = nlohmann::json;
-
-class SlurmPilotTest : public Cli {
- protected:
-  void SetUp() override {
-    Cli::SetUp();
-    if (const std::string missing = SlurmCluster::missing(); !missing.empty()) {
-      GTEST_SKIP() << "SKIPPED: " << missing;
-    }
-    slurm_ = SlurmCluster::start(3);
-    ASSERT_NE(slurm_, nullptr);
-    std::filesystem::create_directories(path("c"));
-    std::filesystem::create_directories(path("import"));
-    // The nodes have accelerators for the import alone: Slurm lends whole nodes.
-    (void)write("import/slurm.conf",
-                "ClusterName=test\nNodeName=n[1-3] Gres=gpu:h100:8 CPUs=64 RealMemory=2000000\n");
-    const CliRun fleet = orrery("fleet import slurm " + path("import"));
-    ASSERT_EQ(fleet.code, 0) << fleet.err;
-    (void)write("c/fleet.yaml", fleet.out);
-    (void)write("c/managers.yaml", managers());
-    const CliRun up = live("up");
-    ASSERT_EQ(up.code, 0) << up.err;
-    EXPECT_NE(up.out.find("3 nodes are lent by resource managers when jobs need them"),
-              std::string::npos)
-        << up.out;
-  }
-  void TearDown() override {
-    if (HasFailure() && slurm_ != nullptr) {
-      std::cerr << slurp(path("c/orreryd.log")) << live("holds").out << live("nodes").out
-                << slurm_->run("squeue -a; sinfo -N").output;
-      for (const auto& entry : std::filesystem::directory_iterator(path(""))) {
-        if (entry.path().extension() == ".log") std::cerr << slurp(entry.path());
-      }
-    }
-    (void)live("down");
-    slurm_.reset();
-    Cli::TearDown();
-  }
-
-  [[nodiscard]] std::string managers() const {
-    return "apiVersion: orrery/v1\nkind: Managers\nmanagers:\n"
-           "  - name: hpc\n    nodes: n[1-3]\n"
-           "    slurm: {config: " +
-           slurm_->conf() + ", output: " + path("pilot-%j.log") +
-           "}\n"
-           "    pilots: {idle: 3 s}\n"
-           "    agent:\n      directory: " +
-           path("lent") +
-           "\n      options: [--emulate, \"h100:8\", --allow-agent-user, --address, 127.0.0.1]\n";
-  }
-  [[nodiscard]] CliRun live(const std::string& arguments) const {
-    return orrery("--dir " + path("c") + " " + arguments);
-  }
-  [[nodiscard]] std::string submit(const std::string& arguments) const {
-    const CliRun run = live("-o json submit " + arguments);
-    EXPECT_EQ(run.code, 0) << run.err;
-    return Json::parse(run.out)["id"];
-  }
-  [[nodiscard]] Json holds() const {
-    const CliRun run = live("-o json holds");
-    EXPECT_EQ(run.code, 0) << run.err;
-    return Json::parse(run.out);
-  }
-  [[nodiscard]] std::string phase(const std::string& job) const {
-    return Json::parse(live("-o json job " + job).out).value("phase", "");
-  }
-  [[nodiscard]] bool finishes(const std::string& job) const {
-    return slurm_->await([&] { return phase(job) == "finished"; });
-  }
-  [[nodiscard]] Json nodes_of(const std::string& job) const {
-    const Json shown = Json::parse(live("-o json job " + job).out);
-    return shown.at("attempts").back().at("nodes");
-  }
-
-  std::unique_ptr<SlurmCluster> slurm_;
-};
 
 TEST_F(SlurmPilotTest, LendsWhatAGangNeedsAndTakesItBackWhenItIsIdle) {
   EXPECT_EQ(holds(), Json::array());
@@ -115,6 +34,31 @@ TEST_F(SlurmPilotTest, GoesOnElsewhereWhenAPilotIsCancelled) {
   EXPECT_EQ(shown.at("phase"), "finished");
   const Json nodes = Json::parse(live("-o json nodes").out);
   for (const Json& node : nodes.at("nodes")) EXPECT_EQ(node.value("faults", 0), 0) << node;
+}
+
+TEST_F(SlurmPilotTest, ADrainOnEitherSideLetsTheJobEndAndIsAvoided) {
+  const std::string first = submit("--accelerators 8 -- sleep 6");
+  ASSERT_TRUE(slurm_->await([&] { return phase(first) == "running"; }))
+      << live("explain " + first).out;
+  const std::string there = nodes_of(first).at(0);
+  EXPECT_EQ(slurm_->run("scontrol update state=drain reason=fan nodename=" + there).status, 0);
+  EXPECT_TRUE(slurm_->await([&] {
+    return live("nodes").out.find("hpc: fan") != std::string::npos;
+  })) << live("nodes").out;
+  const std::string second = submit("--accelerators 8 -- sleep 6");
+  ASSERT_TRUE(slurm_->await([&] { return phase(second) == "running"; }))
+      << live("explain " + second).out;
+  const std::string here = nodes_of(second).at(0);
+  EXPECT_NE(here, there);
+  const CliRun drain = live("drain " + here + " --why disk");
+  EXPECT_EQ(drain.code, 0) << drain.err;
+  const std::string third = submit("--accelerators 8 -- true");
+  EXPECT_TRUE(finishes(third)) << live("explain " + third).out;
+  EXPECT_NE(nodes_of(third).at(0), there);
+  EXPECT_NE(nodes_of(third).at(0), here);
+  EXPECT_TRUE(finishes(first));
+  EXPECT_TRUE(finishes(second));
+  EXPECT_EQ(Json::parse(live("-o json job " + second).out).at("attempt"), 1);
 }
 
 TEST_F(SlurmPilotTest, SaysInSlurmsWordsWhyAJobWaits) {
@@ -158,8 +102,13 @@ TEST_F(SlurmPilotTest, RunsOnWhileSlurmIsAwayAndAsksAgainForWhatItForgot) {
   EXPECT_TRUE(slurm_->await([&] {
     return live("holds").out.find("cannot be asked") != std::string::npos;
   })) << live("holds").out;
-  slurm_->start_controller();
-  EXPECT_TRUE(finishes(next)) << live("explain " + next).out << live("holds").out;
+  const Status again = slurm_->start_controller();
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_TRUE(slurm_->await([&] {
+    resume_nodes();
+    return phase(next) == "finished";
+  })) << live("explain " + next).out
+      << live("holds").out;
 }
 
 TEST_F(SlurmPilotTest, StartsAnAgentAgainThatWasKilled) {

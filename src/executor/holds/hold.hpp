@@ -7,6 +7,7 @@
 // the manager keeps as a text, and never by the manager's id alone.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/format/field_reader.hpp"
 #include "base/time.hpp"
 
 namespace orrery {
@@ -34,17 +36,6 @@ struct HoldKey {
 /// Returns the key in such a text; none: it is something else.
 [[nodiscard]] std::optional<HoldKey> hold_key_of(std::string_view text);
 
-/// How a manager places: on the nodes it is given, near them, or where it likes.
-enum class ManagerPlaces : std::uint8_t { kExact, kHint, kOpaque };
-
-/// What a resource manager can do.
-struct ManagerTraits {
-  ManagerPlaces places = ManagerPlaces::kExact;
-  bool gang = true;         ///< lends all nodes of a hold at once, or none
-  bool proves_gone = true;  ///< the end of a hold proves that no process of it is left
-  bool foreign = true;      ///< lists the work of others on its nodes
-};
-
 // --- Orders to a resource manager ---------------------------------------------------------------
 
 /// Asks for a hold. It may be repeated: two holds of one key are the fault of a lost answer, and
@@ -52,8 +43,9 @@ struct ManagerTraits {
 struct EnsureHold {
   HoldKey key;
   std::uint32_t nodes = 1;
-  Duration time;           ///< the manager ends the hold after this time
-  std::string join_token;  ///< admits the hold's agents
+  Duration time;                   ///< the manager ends the hold after this time
+  std::string join_token;          ///< admits the hold's agents
+  std::vector<std::string> avoid;  ///< nodes that would be of no use
 };
 
 /// Ends a hold, if the manager's `id` is still that of the hold.
@@ -81,6 +73,13 @@ enum class HoldRefusal : std::uint8_t {
   kAuth,   ///< the manager does not accept the caller
   kBusy,   ///< another reason, which may pass
 };
+
+inline std::array<EnumWord<HoldRefusal>, 4> enum_words(HoldRefusal) {
+  return {{{"never", HoldRefusal::kNever},
+           {"quota", HoldRefusal::kQuota},
+           {"auth", HoldRefusal::kAuth},
+           {"busy", HoldRefusal::kBusy}}};
+}
 
 /// The answer to EnsureHold.
 struct HoldAnswer {
@@ -114,6 +113,7 @@ struct HoldSeen {
 struct ManagerNode {
   std::string name;
   bool out_of_service = false;  ///< down, drained or failed in the manager
+  bool drained = false;         ///< its administrators take it out of service: its jobs are to end
   std::string reason;           ///< the manager's own words; empty: none
 };
 

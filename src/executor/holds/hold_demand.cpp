@@ -5,6 +5,7 @@
 #include <set>
 
 #include "fleet/topology.hpp"
+#include "scheduler/price/run_time.hpp"
 
 namespace orrery {
 namespace {
@@ -17,7 +18,8 @@ struct Needs {
 
 class Demand {
  public:
-  Demand(const State& state, const HoldNodes& lent) : state_(state), lent_(lent) {
+  Demand(const State& state, const HoldNodes& lent, Duration usable)
+      : state_(state), lent_(lent), usable_(usable) {
     const Topology& topology = *state.setup().topology;
     for (const NodeId node : lent.nodes) {
       const NodeGroup& group = topology.group(node);
@@ -27,26 +29,22 @@ class Demand {
   }
 
   [[nodiscard]] std::uint32_t of(std::span<const StillWaits> waiting) {
-    bool stale = true;
     for (const StillWaits& each : waiting) {
       if (whole_ >= lent_.most) break;
       const bool waits = state_.has(each.job) && state_.job(each.job).phase == JobPhase::kQueued;
-      stale = stale && !waits;
       if (waits && each.refusal.kind == RejectionKind::kBusy) add(each.job);
     }
-    // No pass follows when the job that blocked all others is cancelled.
-    if (stale && !state_.waiting().empty()) add(state_.waiting().front().id);
     const std::uint32_t shared = (devices_ + per_node_ - 1) / std::max(1u, per_node_);
     return std::min(lent_.most, whole_ + shared);
   }
 
  private:
   void add(JobId id) {
-    const JobRequest& request = state_.job(id).submission->request;
-    if (request.time_limit && *request.time_limit > lent_.time) return;
+    const Job& job = state_.job(id);
+    const JobRequest& request = job.submission->request;
     Needs needs;
     for (const RoleRequest& role : request.roles) {
-      const std::optional<Needs> gang = of_role(role);
+      const std::optional<Needs> gang = of_role(job, role);
       if (!gang) return;
       needs.nodes += gang->nodes * role.gangs;
       needs.devices += gang->devices * role.gangs;
@@ -57,11 +55,13 @@ class Demand {
   }
 
   /// Returns what a gang of the role needs by its first option on these nodes; none: it cannot run
-  /// there.
-  [[nodiscard]] std::optional<Needs> of_role(const RoleRequest& role) const {
+  /// there, or not to its end.
+  [[nodiscard]] std::optional<Needs> of_role(const Job& job, const RoleRequest& role) const {
     for (const GangOption& option : role.options) {
       const GangRequest& gang = option.gang;
       if (!types_.contains(gang.type) || gang.node_devices == 0) continue;
+      const auto whole = whole_run_time(job.submission->request, role, option, {});
+      if (whole && whole->count_seconds() * (1 - job.done) > usable_.count_seconds()) continue;
       if (gang.node_devices < per_node_ && gang.devices <= gang.node_devices) {
         return Needs{.devices = gang.share < kWholeDevice ? 1 : gang.devices};
       }
@@ -72,6 +72,7 @@ class Demand {
 
   const State& state_;
   const HoldNodes& lent_;
+  Duration usable_;
   std::set<FleetTypeId> types_;
   std::uint32_t per_node_ = 1;
   std::uint32_t whole_ = 0;
@@ -80,8 +81,8 @@ class Demand {
 
 }  // namespace
 
-std::uint32_t nodes_needed(const Core& core, const HoldNodes& lent) {
-  return Demand(core.state(), lent).of(core.still_waiting());
+std::uint32_t nodes_needed(const Core& core, const HoldNodes& lent, Duration usable) {
+  return Demand(core.state(), lent, usable).of(core.still_waiting());
 }
 
 }  // namespace orrery

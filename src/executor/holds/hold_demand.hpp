@@ -17,8 +17,8 @@ struct HoldNodes {
 
 /// Returns how many whole nodes the waiting jobs need that could start on such nodes if they were
 /// lent: those that the last pass found no devices for, in the order in which they wait, up to
-/// `most`; if none of them waits any more, the first that does. A job that needs more than `most`
-/// nodes, or more time, counts for none. O(waiting jobs x options).
-[[nodiscard]] std::uint32_t nodes_needed(const Core& core, const HoldNodes& lent);
+/// `most`. A job that needs more than `most` nodes, or would not be done within `usable` as far as
+/// its length is known, counts for none. O(waiting jobs x options).
+[[nodiscard]] std::uint32_t nodes_needed(const Core& core, const HoldNodes& lent, Duration usable);
 
 }  // namespace orrery

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <span>
 #include <utility>
+
+#include "executor/holds/lent_service.hpp"
 
 namespace orrery {
 namespace {
@@ -139,9 +143,8 @@ void HoldLink::hear(std::uint32_t manager, const Heard& heard) {
   }
   known.trouble.clear();
   ++known.lists;
-  known.out_of_service = static_cast<std::uint32_t>(
-      std::count_if(listing.nodes.begin(), listing.nodes.end(),
-                    [](const ManagerNode& node) { return node.out_of_service; }));
+  known.out_of_service = out_of_service(table_.pool(manager), listing.nodes, heard.state);
+  table_.tell(follow_service(table_.pool(manager), listing.nodes, heard.state));
   for (const HoldSeen& seen : listing.holds) {
     if (table_.find(manager, seen.key) == nullptr) adopt(manager, seen, heard.now);
     if (Hold* hold = table_.find(manager, seen.key)) see(*hold, seen, heard);
@@ -220,8 +223,7 @@ void HoldLink::see(Hold& hold, const HoldSeen& seen, const Heard& heard) {
 }
 
 void HoldLink::see_ended(Hold& hold, const HoldSeen& seen, Instant now) {
-  const bool proven =
-      seen.phase == HoldPhase::kEnded && table_.pool(hold.manager).traits.proves_gone;
+  const bool proven = seen.phase == HoldPhase::kEnded;
   const bool unwanted = hold.state != HoldState::kReleasing;
   const bool brief = now - hold.since < table_.setup().timing.join;
   const std::string why = fmt::format("its resource manager ended the hold: {}", seen.reason);
@@ -323,41 +325,83 @@ void HoldLink::advance(const Core& core, Instant now) {
   }
 }
 
-/// Counts the nodes of a hold on which ranks may be; a granted hold that has none and whose agents
-/// did not join in time is released.
-std::uint32_t HoldLink::count_used(Hold& hold, const State& state, Instant now) {
-  const auto used = static_cast<std::uint32_t>(std::count_if(
-      hold.nodes.begin(), hold.nodes.end(), [&](NodeId node) { return is_used(state, node); }));
-  if (used > 0) hold.busy = now;
-  if (hold.state != HoldState::kGranted) return used;
-  if (speaks(state, hold)) {
-    table_.managers()[hold.manager].refusals = 0;
-  } else if (used == 0 && now - hold.since >= table_.setup().timing.join) {
-    const std::string why = "no agent of the hold has joined";
-    table_.refuse(hold.manager, HoldRefusal::kBusy, why, now);
-    release(hold, why, now);
+/// Counts a hold; one that is of no use is released.
+HoldLink::Count HoldLink::count(Hold& hold, const State& state, Instant now) {
+  Count count{.held = size_of(hold), .useful = size_of(hold)};
+  if (hold.state == HoldState::kGranted) {
+    count.useful = 0;
+    bool used = false;
+    for (const NodeId node : hold.nodes) {
+      const NodeRecord& record = state.node(node);
+      const bool has_ranks = is_used(state, node);
+      used = used || has_ranks;
+      if (record.drain) ++count.drained;
+      if (!is_useful(record)) continue;
+      ++count.useful;
+      if (has_ranks) ++count.busy;
+    }
+    if (used) hold.busy = now;
+    if (speaks(state, hold)) table_.managers()[hold.manager].refusals = 0;
+    if (used) return count;
   }
-  return used;
+  const std::string why = why_useless(hold, count, {state, now});
+  if (why.empty()) return count;
+  release(hold, why, now);
+  return {};
+}
+
+/// Returns why a hold that no ranks use is given back; empty: it is kept.
+std::string HoldLink::why_useless(const Hold& hold, const Count& count, const Looked& looked) {
+  ManagerState& known = table_.managers()[hold.manager];
+  if (hold.state != HoldState::kGranted) {
+    const std::vector<std::string>& drained = known.drained;
+    const bool resumed = std::any_of(
+        hold.orders.avoid.begin(), hold.orders.avoid.end(), [&](const std::string& name) {
+          return std::find(drained.begin(), drained.end(), name) == drained.end();
+        });
+    return resumed ? "a node that it avoids is in service again" : "";
+  }
+  if (hold.nodes.empty()) return "";
+  if (count.drained == count.held) return "its nodes are drained";
+  if (!speaks(looked.state, hold)) {
+    if (looked.now - hold.since < table_.setup().timing.join) return "";
+    constexpr const char* kWhy = "no agent of the hold has joined";
+    table_.refuse(hold.manager, HoldRefusal::kBusy, kWhy, looked.now);
+    return kWhy;
+  }
+  const bool idle = looked.now - hold.busy >= table_.pool(hold.manager).idle;
+  return count.useful == 0 && idle ? "its nodes take no jobs" : "";
 }
 
 void HoldLink::look(std::uint32_t manager, const Core& core, Instant now) {
   const HoldPool& pool = table_.pool(manager);
-  std::uint32_t have = 0;
-  std::uint32_t busy = 0;
+  ManagerState& known = table_.managers()[manager];
+  known.drained = drained_nodes(pool, core.state());
+  Count all;
   for (Hold& hold : table_.holds()) {
     if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
-    busy += count_used(hold, core.state(), now);
-    if (hold.state != HoldState::kReleasing) have += size_of(hold);
+    const Count one = count(hold, core.state(), now);
+    all.held += one.held;
+    all.useful += one.useful;
+    all.busy += one.busy;
+    all.drained += one.drained;
   }
-  const std::uint32_t needed = busy + nodes_needed(core, pool.lent);
-  const std::uint32_t want = std::min(pool.lent.most, std::max(pool.keep, needed));
-  if (have > want) return release_surplus(manager, have - want, now);
-  const ManagerState& known = table_.managers()[manager];
+  const Duration usable = pool.lent.time - table_.setup().timing.margin;
+  const auto lendable = static_cast<std::uint32_t>(pool.lent.nodes.size() - known.drained.size());
+  HoldNodes lent = pool.lent;
+  lent.most = std::min(lent.most, lendable);
+  const std::uint32_t needed = all.busy + nodes_needed(core, lent, usable);
+  const std::uint32_t want = std::min(lent.most, std::max(pool.keep, needed));
+  if (all.useful > want) return release_surplus(manager, all.useful - want, now);
   if (now < known.retry_at || !known.newer.empty() || !known.trouble.empty()) return;
-  for (std::uint32_t asks = 0; have < want && asks < kAsksMost; ++asks) {
-    const std::uint32_t nodes = std::min(pool.pilot_nodes, pool.lent.most - have);
+  for (std::uint32_t asks = 0; all.useful < want && asks < kAsksMost; ++asks) {
+    const std::uint32_t good = all.held - all.drained;
+    if (all.held >= pool.lent.most || good >= lendable) return;
+    const std::uint32_t nodes =
+        std::min({pool.pilot_nodes, pool.lent.most - all.held, lendable - good});
     ask(manager, nodes, now);
-    have += nodes;
+    all.useful += nodes;
+    all.held += nodes;
   }
 }
 

@@ -63,6 +63,18 @@ class HoldLink {
     Instant now;
   };
 
+  struct Looked {
+    const State& state;
+    Instant now;
+  };
+  /// Nodes of holds.
+  struct Count {
+    std::uint32_t held = 0;     ///< lent, or asked for
+    std::uint32_t drained = 0;  ///< of these
+    std::uint32_t useful = 0;   ///< of these: jobs may start there
+    std::uint32_t busy = 0;     ///< of the useful ones: ranks may be there
+  };
+
   // What managers say.
   void hear(std::uint32_t manager, const HoldAnswer& answer, Instant now);
   void hear(std::uint32_t manager, const Heard& heard);
@@ -77,7 +89,8 @@ class HoldLink {
 
   // What the jobs need.
   void look(std::uint32_t manager, const Core& core, Instant now);
-  [[nodiscard]] std::uint32_t count_used(Hold& hold, const State& state, Instant now);
+  [[nodiscard]] Count count(Hold& hold, const State& state, Instant now);
+  [[nodiscard]] std::string why_useless(const Hold& hold, const Count& count, const Looked& looked);
   void ask(std::uint32_t manager, std::uint32_t nodes, Instant now);
   void release_surplus(std::uint32_t manager, std::uint32_t surplus, Instant now);
   void release(Hold& hold, const std::string& why, Instant now);

@@ -21,6 +21,7 @@ class HoldLinkFaultsTest : public HoldLinkTest {
     wait(Duration::seconds(3));
     const HoldKey key = asked<EnsureHold>()[0].key;
     std::vector<std::string> names;
+    names.reserve(nodes);
     for (std::uint32_t n = 0; n < nodes; ++n) names.push_back(name(n));
     run(key, "70", names);
     wait(Duration::seconds(3));
@@ -190,9 +191,10 @@ TEST(HoldDemand, CountsTheNextJobWhenTheOneThatBlockedItIsCancelled) {
   (void)cluster.submit(cluster.job(8));
   cluster.tick();
   const HoldNodes lent{.nodes = {NodeId(0), NodeId(1)}, .most = 2, .time = Duration::hours(24)};
-  EXPECT_EQ(nodes_needed(cluster.core(), lent), 2u);
+  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time), 2u);
   cluster.send(CancelJob{first});
-  EXPECT_EQ(nodes_needed(cluster.core(), lent), 1u);
+  cluster.tick();
+  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time), 1u);
 }
 
 // --- Control ------------------------------------------------------------------------------------

@@ -146,7 +146,7 @@ TEST_F(HoldLinkTest, WaitsLongerAfterEachRefusal) {
                     .text = "Invalid qos specification"});
   };
   refuse(HoldRefusal::kQuota);
-  EXPECT_EQ(link_->manager(0).refused, "Invalid qos specification");
+  EXPECT_EQ(link_->manager(0).refused, "quota: Invalid qos specification");
   wait(Duration::seconds(28));
   EXPECT_EQ(asked<EnsureHold>().size(), 1u);
   wait(Duration::seconds(4));
@@ -170,6 +170,7 @@ TEST_F(HoldLinkTest, GivesUpAHoldWhoseAgentsNeverJoin) {
 TEST_F(HoldLinkTest, DoesNotAskForAJobThatItsNodesCanNeverRun) {
   begin();
   Submission job = cluster_.job(8);
+  job.request.estimate.reset();
   job.request.time_limit = Duration::hours(48);
   (void)cluster_.submit(job);
   cluster_.tick();

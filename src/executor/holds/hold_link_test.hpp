@@ -55,8 +55,11 @@ class HoldLinkTest : public testing::Test {
     for (ManagerOrder& order : orders) {
       if (const auto* list = std::get_if<ListHolds>(&order.what)) {
         if (silent_) continue;
-        hear(ManagerListing{
-            .asked = list->asked, .complete = complete_, .trouble = trouble_, .holds = holds_});
+        hear(ManagerListing{.asked = list->asked,
+                            .complete = complete_,
+                            .trouble = trouble_,
+                            .holds = holds_,
+                            .nodes = nodes_});
       } else {
         asked_.push_back(std::move(order));
       }
@@ -100,6 +103,7 @@ class HoldLinkTest : public testing::Test {
   std::vector<ManagerOrder> orders_;
   std::vector<ManagerOrder> asked_;
   std::vector<HoldSeen> holds_;
+  std::vector<ManagerNode> nodes_;
   std::string trouble_;
   bool complete_ = true;
   bool silent_ = false;

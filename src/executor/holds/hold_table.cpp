@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/format/field_writer.hpp"
+
 namespace orrery {
 namespace {
 
@@ -141,6 +143,10 @@ void HoldTable::leave_out(NodeId node) {
   effects_.emplace_back(NodeAbsent{node, false, "its resource manager does not lend it"});
 }
 
+void HoldTable::tell(std::vector<InputKind> inputs) {
+  for (InputKind& input : inputs) effects_.emplace_back(std::move(input));
+}
+
 // --- Orders -------------------------------------------------------------------------------------
 
 void HoldTable::order_list(std::uint32_t manager, Instant now) {
@@ -149,10 +155,11 @@ void HoldTable::order_list(std::uint32_t manager, Instant now) {
 }
 
 void HoldTable::order_hold(Hold& hold, Instant now) {
-  hold.orders = {.newest = now, .missing = std::nullopt};
-  effects_.emplace_back(ManagerOrder{
-      hold.manager,
-      EnsureHold{.key = hold.key, .nodes = hold.asked, .time = pool(hold.manager).lent.time}});
+  hold.orders = {.newest = now, .missing = std::nullopt, .avoid = managers_[hold.manager].drained};
+  effects_.emplace_back(ManagerOrder{hold.manager, EnsureHold{.key = hold.key,
+                                                              .nodes = hold.asked,
+                                                              .time = pool(hold.manager).lent.time,
+                                                              .avoid = hold.orders.avoid}});
 }
 
 void HoldTable::order_release(std::uint32_t manager, const HoldKey& key, const std::string& id) {
@@ -167,7 +174,7 @@ void HoldTable::order_release(Hold& hold, Instant now) {
 void HoldTable::refuse(std::uint32_t manager, HoldRefusal why, const std::string& text,
                        Instant now) {
   ManagerState& known = managers_[manager];
-  known.refused = text;
+  known.refused = why == HoldRefusal::kBusy ? text : fmt::format("{}: {}", word_of(why), text);
   const std::uint32_t doublings = std::min(known.refusals++, 16u);
   const Duration wait =
       std::min(setup_.timing.retry * (std::int64_t{1} << doublings), setup_.timing.retry_max);

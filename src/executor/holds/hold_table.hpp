@@ -25,7 +25,8 @@ namespace orrery {
 /// How a controller uses one resource manager.
 struct HoldPool {
   std::string manager;  ///< its name
-  ManagerTraits traits;
+  /// Nodes that it was to lend and that the fleet does not have.
+  std::vector<std::string> unknown;
   HoldNodes lent;
   std::uint32_t pilot_nodes = 1;         ///< nodes of a pilot
   std::uint32_t keep = 0;                ///< nodes held although nothing waits for them
@@ -77,6 +78,7 @@ struct Hold {
     Instant newest;
     /// When the first of the complete lists was asked for that do not have it.
     std::optional<Instant> missing;
+    std::vector<std::string> avoid;  ///< nodes, as in the newest EnsureHold
   };
   Orders orders;
 };
@@ -91,11 +93,14 @@ struct ManagerState {
   /// A hold that a later controller asked for: the log was restored from an older copy, and
   /// nothing is asked for. Empty: there is none.
   std::string newer;
-  std::string refused;  ///< the newest refusal, in the manager's words, until a hold is granted
-  Instant retry_at;     ///< nothing is asked for before
-  std::uint32_t refusals = 0;        ///< in a row
-  std::uint32_t out_of_service = 0;  ///< its nodes that are out of service there
-  std::vector<Duration> waits;       ///< of the newest holds that were granted, up to kWaitsMax
+  /// The newest refusal, in the manager's words, with its kind in front unless it is kBusy; until a
+  /// hold is granted.
+  std::string refused;
+  Instant retry_at;                         ///< nothing is asked for before
+  std::uint32_t refusals = 0;               ///< in a row
+  std::vector<std::string> out_of_service;  ///< its nodes that are so there: "NODE (REASON)"
+  std::vector<std::string> drained;         ///< nodes that are drained here
+  std::vector<Duration> waits;  ///< of the newest holds that were granted, up to kWaitsMax
 };
 
 /// What an agent says of the hold in which it runs.
@@ -143,6 +148,7 @@ class HoldTable {
   void expire(Hold& hold, const std::string& why, Instant now);
   /// Tells control of a node that no hold lends.
   void leave_out(NodeId node);
+  void tell(std::vector<InputKind> inputs);
 
   void order_list(std::uint32_t manager, Instant now);
   void order_hold(Hold& hold, Instant now);

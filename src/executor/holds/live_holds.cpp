@@ -1,6 +1,7 @@
 #include "executor/holds/live_holds.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -9,49 +10,34 @@
 
 namespace orrery {
 
-Status LiveHolds::begin(ManagersSpec spec, const MakeManager& make) {
-  const Topology& topology = *options_.host.state().setup().topology;
-  std::vector<HoldPool> pools;
-  for (const ManagerSpec& each : spec.managers) {
-    Result<HoldPool> pool = pool_of(each, topology);
-    if (!pool) return forward_error(pool);
-    const auto number = static_cast<std::uint32_t>(pools.size());
-    Result<std::unique_ptr<ResourceManager>> manager =
-        make(each, options_.cluster,
-             [this, number](ManagerReport report) { deliver(number, std::move(report)); });
-    if (!manager) return forward_error(manager);
-    pool->traits = (*manager)->traits();
-    managers_.push_back(*std::move(manager));
-    pools.push_back(*std::move(pool));
-  }
-  if (Status apart = check_pools(pools, topology); !apart) return apart;
+void LiveHolds::begin(ManagersSpec spec, const MakeManager& make) {
   spec_ = std::move(spec);
-  make_host(std::move(pools));
-  return {};
+  for (const ManagerSpec& each : spec_.managers) {
+    const auto number = static_cast<std::uint32_t>(managers_.size());
+    managers_.push_back(make(each, options_.cluster, [this, number](ManagerReport report) {
+      deliver(number, std::move(report));
+    }));
+  }
+  make_host();
 }
 
-void LiveHolds::make_host(std::vector<HoldPool> pools) {
+void LiveHolds::take_up_fleet() {
+  if (holds_) make_host();
+}
+
+void LiveHolds::make_host() {
+  std::vector<HoldPool> pools;
+  for (const ManagerSpec& each : spec_.managers) {
+    HoldPool& pool = pools.emplace_back(pool_of(each, *options_.host.state().setup().topology));
+    if (pool.unknown.empty()) continue;
+    log_.warning(
+        options_.host.clock().wall(), "the fleet does not have all nodes of a manager",
+        {{"manager", pool.manager}, {"nodes", fmt::format("{}", fmt::join(pool.unknown, ","))}});
+  }
   holds_ = std::make_unique<HoldHost>(
       HoldSetup{.term = options_.term, .pools = std::move(pools)}, options_.host.control(),
       [this](const ManagerOrder& order) { send(order); }, options_.host.now());
   options_.host.changed();
-}
-
-void LiveHolds::take_up_fleet() {
-  if (!holds_) return;
-  const Topology& topology = *options_.host.state().setup().topology;
-  std::vector<HoldPool> pools;
-  for (std::size_t at = 0; at < spec_.managers.size(); ++at) {
-    Result<HoldPool> pool = pool_of(spec_.managers[at], topology);
-    if (!pool) {
-      log_.warning(options_.host.clock().wall(), "managers.yaml does not fit the changed fleet",
-                   {{"why", pool.error().text()}});
-      pool = HoldPool{.manager = spec_.managers[at].name};
-    }
-    pool->traits = managers_[at]->traits();
-    pools.push_back(*std::move(pool));
-  }
-  make_host(std::move(pools));
 }
 
 Status LiveHolds::admit(NodeId node, const AgentOpening& opening) {
@@ -83,12 +69,16 @@ std::optional<Status> LiveHolds::may_join(std::string_view token, NodeId node) c
   if (!key) return std::nullopt;
   if (!holds_) return environment_error("the resource managers are not known yet");
   const std::span<const Hold> holds = holds_->link().holds();
-  const bool known = std::any_of(holds.begin(), holds.end(), [&](const Hold& hold) {
-    return hold.key == *key && hold.state != HoldState::kReleasing;
+  const auto hold = std::find_if(holds.begin(), holds.end(), [&](const Hold& each) {
+    return each.key == *key && each.state != HoldState::kReleasing;
   });
-  if (!known) return environment_error(text_of(*key) + " is not known, or is being released");
-  if (node.valid() && holds_->link().manages(node)) return Status();
-  return input_error({}, "no resource manager lends the node, according to managers.yaml");
+  if (hold == holds.end()) {
+    return environment_error(text_of(*key) + " is not known, or is being released");
+  }
+  const std::vector<NodeId>& nodes = holds_->link().pools()[hold->manager].lent.nodes;
+  if (std::binary_search(nodes.begin(), nodes.end(), node)) return Status();
+  return input_error({}, fmt::format("{} lends no such node, according to managers.yaml",
+                                     holds_->link().pools()[hold->manager].manager));
 }
 
 void LiveHolds::send(const ManagerOrder& order) {

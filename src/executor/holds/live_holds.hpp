@@ -15,9 +15,9 @@
 #include "base/log.hpp"
 #include "executor/agents/lent_nodes.hpp"
 #include "executor/holds/hold_host.hpp"
-#include "executor/holds/manager_spec.hpp"
-#include "executor/holds/resource_manager.hpp"
 #include "executor/live/live_host.hpp"
+#include "executor/managers/manager_spec.hpp"
+#include "executor/managers/resource_manager.hpp"
 
 namespace orrery {
 
@@ -30,16 +30,16 @@ class LiveHolds {
     std::string key;  ///< for the tokens of holds
   };
   /// Makes the manager of a spec, for the cluster of that number.
-  using MakeManager = std::function<Result<std::unique_ptr<ResourceManager>>(
+  using MakeManager = std::function<std::unique_ptr<ResourceManager>(
       const ManagerSpec& spec, std::uint64_t cluster, ResourceManager::Reported reported)>;
 
   LiveHolds(const Log& log, Options options) : log_(log), options_(std::move(options)) {}
   LiveHolds(const LiveHolds&) = delete;
   LiveHolds& operator=(const LiveHolds&) = delete;
 
-  /// Begins to hold nodes. Errors: of the specs, against the fleet in use; of the managers.
-  [[nodiscard]] Status begin(ManagersSpec spec, const MakeManager& make);
-  /// Takes over a changed fleet. A manager with nodes that are no longer there lends the others.
+  /// Begins to hold nodes. Nodes that the fleet does not have are named in the log.
+  void begin(ManagersSpec spec, const MakeManager& make);
+  /// Takes over a changed fleet.
   void take_up_fleet();
 
   /// For the sessions with agents. It is used as long as this object lives.
@@ -60,7 +60,7 @@ class LiveHolds {
   [[nodiscard]] Status admit(NodeId node, const AgentOpening& opening);
   void send(const ManagerOrder& order);
   void deliver(std::uint32_t manager, ManagerReport report);
-  void make_host(std::vector<HoldPool> pools);
+  void make_host();
 
   Log log_;
   Options options_;

@@ -164,9 +164,10 @@ std::string_view node_reason(std::string_view line) {
 /// versions.
 void read_node_state(std::string_view state, SlurmNode& node) {
   constexpr std::array<std::string_view, 3> kSilent = {"DOWN", "UNKNOWN", "NOT_RESPONDING"};
-  constexpr std::array<std::string_view, 9> kOut = {"ERROR",    "FUTURE",      "DRAIN",
-                                                    "DRAINING", "DRAINED",     "FAIL",
-                                                    "FAILING",  "INVALID_REG", "REBOOT_ISSUED"};
+  constexpr std::array<std::string_view, 4> kOut = {"ERROR", "FUTURE", "INVALID_REG",
+                                                    "REBOOT_ISSUED"};
+  constexpr std::array<std::string_view, 5> kDrained = {"DRAIN", "DRAINING", "DRAINED", "FAIL",
+                                                        "FAILING"};
   const auto has = [](const auto& words, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
@@ -178,6 +179,7 @@ void read_node_state(std::string_view state, SlurmNode& node) {
     word = word.substr(0, letters);
     if (starred || has(kSilent, word)) node.may_keep_processes = node.out_of_service = true;
     if (has(kOut, word)) node.out_of_service = true;
+    if (has(kDrained, word)) node.drained = node.out_of_service = true;
   }
 }
 

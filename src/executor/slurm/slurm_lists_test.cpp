@@ -242,15 +242,16 @@ TEST(SlurmListsTest, RecordedNodesHaveTheirServiceAndReason) {
   ASSERT_EQ(nodes->size(), 5u);
   const auto shown = [&](std::size_t i) {
     const SlurmNode& node = (*nodes)[i];
-    return fmt::format("{} {} {} {}", node.name, node.out_of_service, node.may_keep_processes,
+    return fmt::format("{}{}{}{} {}", node.name, node.out_of_service ? " out" : "",
+                       node.drained ? " drained" : "", node.may_keep_processes ? " keeping" : "",
                        node.reason);
   };
-  EXPECT_EQ(shown(0), "r01 false false ");
-  EXPECT_EQ(shown(1), "r02 true true ALLOCATED+NOT_RESPONDING");
-  EXPECT_EQ(shown(2), "r03 true true Kill task failed [root@2026-11-28T17:58:42]");
-  EXPECT_EQ(shown(3), "r04 true true bad = fan State=UP [root@2026-11-28T17:58:41]");
+  EXPECT_EQ(shown(0), "r01 ");
+  EXPECT_EQ(shown(1), "r02 out keeping ALLOCATED+NOT_RESPONDING");
+  EXPECT_EQ(shown(2), "r03 out drained keeping Kill task failed [root@2026-11-28T17:58:42]");
+  EXPECT_EQ(shown(3), "r04 out keeping bad = fan State=UP [root@2026-11-28T17:58:41]");
   EXPECT_EQ(shown(4),
-            "r05 true false line one [root@2026-11-28T17:44:55]        NodeName=zz State=DOWN");
+            "r05 out drained line one [root@2026-11-28T17:44:55]        NodeName=zz State=DOWN");
 }
 
 TEST(SlurmListsTest, TheStateOfANodeSaysWhetherItServes) {
@@ -300,10 +301,10 @@ TEST(SlurmListsTest, ANodeWithoutAnAnswerSpoilsTheProofOfAnEnd) {
     EXPECT_EQ(listing.holds[1].phase, HoldPhase::kRunning);
     return std::pair(listing.holds[0].phase, listing.holds[0].reason);
   };
-  EXPECT_EQ(phases({{"r02", true, "bad fan"}, false}),
+  EXPECT_EQ(phases({{"r02", true, false, "bad fan"}, false}),
             std::pair(HoldPhase::kEnded, std::string("CANCELLED")));
-  EXPECT_EQ(phases({{"r03", true, "DOWN"}, true}).first, HoldPhase::kEnded);
-  EXPECT_EQ(phases({{"r02", true, "DOWN"}, true}),
+  EXPECT_EQ(phases({{"r03", true, false, "DOWN"}, true}).first, HoldPhase::kEnded);
+  EXPECT_EQ(phases({{"r02", true, false, "DOWN"}, true}),
             std::pair(HoldPhase::kEndedDirty,
                       std::string("CANCELLED; Slurm cannot end processes on r02")));
 }

@@ -1,6 +1,7 @@
 #include "executor/slurm/slurm_manager.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,6 +54,7 @@ std::vector<std::string> sbatch_words(const SlurmSetup& setup, const EnsureHold&
   add("--nodes", fmt::format("{}", hold.nodes));
   add("--time", fmt::format("{}", minutes));
   add("--output", setup.log_file);
+  add("--exclude", fmt::format("{}", fmt::join(hold.avoid, ",")));
   for (const char* each : {"--dependency=singleton", "--exclusive", "--no-kill", "--no-requeue",
                            "--chdir=/", "--parsable"}) {
     words.emplace_back(each);
@@ -112,10 +114,6 @@ SlurmManager::SlurmManager(RealEnv& real, SlurmSetup setup, Reported reported)
 
 SlurmManager::~SlurmManager() {
   if (later_) real_.env().timers.cancel(*later_);
-}
-
-ManagerTraits SlurmManager::traits() const {
-  return {.places = ManagerPlaces::kExact, .gang = true, .proves_gone = true, .foreign = false};
 }
 
 void SlurmManager::carry_out(const ManagerOrder& order) {

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/holds/resource_manager.hpp"
+#include "executor/managers/resource_manager.hpp"
 #include "executor/slurm/pilot_script.hpp"
 #include "executor/slurm/slurm_command.hpp"
 
@@ -48,7 +48,6 @@ class SlurmManager final : public ResourceManager {
   SlurmManager& operator=(const SlurmManager&) = delete;
   ~SlurmManager() override;
 
-  [[nodiscard]] ManagerTraits traits() const override;
   /// An order that waits behind others is merged with a newer one that asks for the same: both have
   /// one answer. Of the orders for lists the first one waits where it is, and a newer one joins
   /// the last one, if there are two.

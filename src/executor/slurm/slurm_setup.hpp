@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/holds/manager_spec.hpp"
+#include "executor/managers/manager_spec.hpp"
 #include "executor/slurm/slurm_manager.hpp"
 
 namespace orrery {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "node/agent/hold_watch.hpp"
 #include "node/daemon_signals.hpp"
 #include "node/launch/run_directory.hpp"
 
@@ -92,9 +91,17 @@ NodeFitness::Events AgentProcess::health_events() {
           .idle = [this] { return attempts_.empty(); }};
 }
 
+HoldWatch::Agent AgentProcess::hold_agent() {
+  return {.connected = [this] { return session_.welcomed(); },
+          .idle = [this] { return attempts_.empty(); },
+          .tell = [this](const HoldEnding& ending) { session_.send(ending); },
+          .kill = [this](std::function<void()> then) { attempts_.abandon(std::move(then)); },
+          .stop = [this] { stop(); }};
+}
+
 Status AgentProcess::run() {
-  HoldWatch hold({real_.env(), log_, session_, attempts_, [this] { stop(); }},
-                 setup_.opening.hold.key);
+  const Env& env = real_.env();
+  HoldWatch hold({env.clock, env.timers, log_, setup_.opening.hold.key}, hold_agent());
   const auto signals = watch_signals(real_.loop(), DaemonSignals::kEnd, [&hold] { hold.end(); });
   if (!signals) return tl::unexpected(signals.error());
   log_beginning();

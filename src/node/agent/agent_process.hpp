@@ -24,6 +24,7 @@
 #include "node/controller_channel.hpp"
 #include "node/exec/command_relay.hpp"
 #include "node/health/node_fitness.hpp"
+#include "node/hold_watch.hpp"
 
 namespace orrery {
 
@@ -70,6 +71,7 @@ class AgentProcess final : public ChannelEvents {
   void fail(Status why);
   void leave_node(const Error& why);
 
+  [[nodiscard]] HoldWatch::Agent hold_agent();
   [[nodiscard]] NodeClocks::Events clock_events();
   [[nodiscard]] NodeFitness::Events health_events();
   [[nodiscard]] Instant wall() const { return real_.env().clock.now_wall(); }

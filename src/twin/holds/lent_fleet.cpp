@@ -42,7 +42,6 @@ LentFleet::LentFleet(Parts parts, const ManagerRules& rules)
 
 HoldSetup LentFleet::setup(std::uint64_t term) const {
   HoldPool pool{.manager = kManager,
-                .traits = commands_.traits(),
                 .lent = {.nodes = {}, .most = rules_.nodes, .time = rules_.time},
                 .pilot_nodes = rules_.pilot_nodes,
                 .keep = rules_.keep,

@@ -11,7 +11,7 @@
 #include <functional>
 #include <optional>
 
-#include "executor/holds/resource_manager.hpp"
+#include "executor/managers/resource_manager.hpp"
 #include "twin/holds/virtual_manager.hpp"
 
 namespace orrery {
@@ -30,7 +30,6 @@ class ManagerCommands final : public ResourceManager {
   ManagerCommands(const ManagerCommands&) = delete;
   ManagerCommands& operator=(const ManagerCommands&) = delete;
 
-  [[nodiscard]] ManagerTraits traits() const override { return {}; }
   /// Precondition: a controller lives; the order is its own.
   void carry_out(const ManagerOrder& order) override;
   void make_calm() { faults_ = {}; }

@@ -44,6 +44,7 @@ ManagerRules draw_manager(Rng& rng, std::uint32_t nodes) {
   rules.faults.holds = draw_holds(rng);
   rules.faults.crash = draw_share(rng, 0.03);
   rules.faults.foreign = draw_share(rng, 0.06);
+  rules.faults.drained = draw_share(rng, 0.01);
   return rules;
 }
 

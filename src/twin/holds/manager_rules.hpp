@@ -41,6 +41,7 @@ struct ManagerFaults {
   HoldFaults holds;
   double crash = 0;    ///< rate at which it restarts from what it saved last
   double foreign = 0;  ///< rate at which others submit work
+  double drained = 0;  ///< rate at which an administrator drains a node
 };
 
 struct ManagerRules {

@@ -15,6 +15,7 @@ constexpr std::uint64_t kKillWait = 30;      ///< seconds from the end of a job 
 constexpr std::uint64_t kRestart = 20;       ///< seconds
 constexpr std::uint64_t kKept = 240;         ///< seconds for which an ended job is listed
 constexpr std::uint64_t kForeignTime = 120;  ///< seconds
+constexpr std::uint64_t kDrainTime = 120;    ///< seconds
 
 bool is_live(HoldPhase phase) {
   return phase == HoldPhase::kRunning || phase == HoldPhase::kEnding;
@@ -22,6 +23,10 @@ bool is_live(HoldPhase phase) {
 
 bool is_over(HoldPhase phase) {
   return phase == HoldPhase::kEnded || phase == HoldPhase::kEndedDirty;
+}
+
+bool avoids(const ManagerJob& job, const std::string& node) {
+  return std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
 }
 
 /// Draws a time of up to `most` seconds.
@@ -64,8 +69,11 @@ std::variant<std::uint64_t, HoldRefusal> VirtualManager::submit(const EnsureHold
                                                  HoldRefusal::kAuth, HoldRefusal::kNever};
   if (hold.nodes > nodes_.size()) return HoldRefusal::kNever;
   if (chance(faults_.answers.refused)) return kRefusals[context_.rng().below(kRefusals.size())];
-  ManagerJob& job = jobs_.emplace_back(
-      ManagerJob{.id = next_id_++, .key = hold.key, .asked = hold.nodes, .time = hold.time});
+  ManagerJob& job = jobs_.emplace_back(ManagerJob{.id = next_id_++,
+                                                  .key = hold.key,
+                                                  .asked = hold.nodes,
+                                                  .avoid = hold.avoid,
+                                                  .time = hold.time});
   set_phase(job, HoldPhase::kWaiting, "Priority");
   job.due = context_.now() + draw(context_, context_.rng().below(4) == 0 ? 120 : 10);
   return job.id;
@@ -99,8 +107,13 @@ ManagerListing VirtualManager::list() const {
   list.nodes.reserve(nodes_.size());
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     const bool down = nodes_[n].down_until > now;
-    list.nodes.push_back(
-        {topology_.node_name(NodeId::at(first_ + n)), down, down ? "Not responding" : ""});
+    const bool drained = nodes_[n].drained_until > now;
+    list.nodes.push_back({.name = topology_.node_name(NodeId::at(first_ + n)),
+                          .out_of_service = down || drained,
+                          .drained = drained,
+                          .reason = drained ? "fan"
+                                    : down  ? "Not responding"
+                                            : ""});
   }
   return list;
 }
@@ -185,6 +198,10 @@ void VirtualManager::tick() {
   std::erase_if(jobs_,
                 [now](const ManagerJob& job) { return is_over(job.phase) && job.due <= now; });
   if (chance(faults_.foreign)) submit_foreign();
+  if (chance(faults_.drained)) {
+    context_.note("an administrator of the manager drains a node");
+    nodes_[context_.rng().below(nodes_.size())].drained_until = now + draw(context_, kDrainTime);
+  }
 }
 
 void VirtualManager::crash() {
@@ -273,8 +290,10 @@ void VirtualManager::advance(ManagerJob& job) {
     std::vector<NodeId> free;
     free.reserve(nodes_.size());
     for (std::size_t n = 0; n < nodes_.size(); ++n) {
+      const NodeId id = NodeId::at(first_ + n);
       const Node& node = nodes_[n];
-      if (node.step.run == 0 && node.down_until <= now) free.push_back(NodeId::at(first_ + n));
+      const bool serves = node.down_until <= now && node.drained_until <= now;
+      if (node.step.run == 0 && serves && !avoids(job, topology_.node_name(id))) free.push_back(id);
     }
     while (free.size() > job.asked) {
       free.erase(free.begin() + static_cast<std::ptrdiff_t>(context_.rng().below(free.size())));
@@ -325,6 +344,7 @@ void VirtualManager::submit_foreign() {
 void VirtualManager::make_calm() {
   faults_ = {};
   back_at_ = context_.now();
+  for (Node& node : nodes_) node.drained_until = context_.now();
 }
 
 }  // namespace orrery

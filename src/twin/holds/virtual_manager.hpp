@@ -26,6 +26,7 @@ struct ManagerJob {
   std::optional<HoldKey> key;  ///< none: the work of others
   HoldPhase phase = HoldPhase::kWaiting;
   std::uint32_t asked = 1;  ///< nodes
+  std::vector<std::string> avoid;
   Duration time;
   Instant since;          ///< when it came into its phase
   Instant due;            ///< waiting: not started before; running: its time is over
@@ -70,7 +71,7 @@ class VirtualManager {
   [[nodiscard]] bool answers() const { return context_.now() >= back_at_; }
   /// Returns the id of a new job, or why there is none.
   std::variant<std::uint64_t, HoldRefusal> submit(const EnsureHold& hold);
-  /// Ends the job of that id and key; without a key, the job of that id, whoever has it.
+  /// Ends the job with that id and key. If the order has no key, the id alone selects the job.
   void cancel(const ReleaseHold& release);
   /// Returns a complete and true list.
   [[nodiscard]] ManagerListing list() const;
@@ -103,8 +104,9 @@ class VirtualManager {
     ManagerStep step;
     bool ending = false;  ///< the step is being ended
     Instant down_until;   ///< it is out of service before
-    Instant proven;       ///< when the end of a hold proved last that nothing of it is left
-    bool doubt = false;   ///< a step here once ended without such a proof
+    Instant drained_until;
+    Instant proven;      ///< when the end of a hold proved last that nothing of it is left
+    bool doubt = false;  ///< a step here once ended without such a proof
   };
   struct Saved {
     Instant at;

@@ -9,8 +9,7 @@
 
 #include "base/format/document.hpp"
 #include "base/format/yaml_writer.hpp"
-#include "executor/holds/manager_spec.hpp"
-#include "fleet/import/host_list.hpp"
+#include "executor/managers/manager_spec.hpp"
 #include "fleet/rack_cooling.hpp"
 #include "fleet/spec/accelerator_fleet.hpp"
 #include "fleet/spec/builder.hpp"
@@ -145,7 +144,7 @@ void remove_unused_fleet(const std::string& directory) {
   for (const char* begun : {"store", "cluster.key"}) {
     if (fs::exists(directory + "/" + begun, failed)) return;
   }
-  for (const char* made : {"fleet.yaml", "catalog/nodes.yaml", "catalog"}) {
+  for (const char* made : {"fleet.yaml", "catalog/nodes.yaml", "catalog", "local.json"}) {
     fs::remove(directory + "/" + made, failed);
   }
 }
@@ -159,9 +158,8 @@ Result<std::set<std::string>> read_lent_nodes(const std::string& directory) {
   const Result<ManagersSpec> spec = read_managers(*document);
   if (!spec) return tl::unexpected(spec.error());
   for (const ManagerSpec& manager : spec->managers) {
-    const Result<std::vector<std::string>> names = expand_host_list(manager.nodes);
-    if (!names) return input_error(manager.where, "nodes: " + names.error().message);
-    lent.insert(names->begin(), names->end());
+    const std::vector<std::string> names = lent_names(manager);
+    lent.insert(names.begin(), names.end());
   }
   return lent;
 }

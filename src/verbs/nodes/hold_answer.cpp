@@ -24,20 +24,25 @@ std::string escaped(const std::string& text) { return terminal_text(text, Newlin
 std::string manager_text(const v1::ResourceManager& manager, const LiveText& text) {
   std::string line = fmt::format("{}: lends {} of {} nodes, at most {}", escaped(manager.name()),
                                  manager.lent(), manager.nodes(), manager.most());
-  if (manager.out_of_service() > 0) {
-    line += fmt::format(", {} out of service there", manager.out_of_service());
-  }
   if (manager.has_wait_p50_s()) {
     line += fmt::format("; a hold waits {} (median), {} (90 %)",
                         short_duration(Duration::from_seconds(manager.wait_p50_s())),
                         short_duration(Duration::from_seconds(manager.wait_p90_s())));
+  }
+  if (!manager.out_of_service().empty()) {
+    line += fmt::format("\n  out of service there: {}",
+                        escaped(fmt::format("{}", fmt::join(manager.out_of_service(), ", "))));
+  }
+  if (!manager.unknown().empty()) {
+    line += fmt::format("\n  not in the fleet: {} (`orrery fleet apply` adds nodes)",
+                        escaped(fmt::format("{}", fmt::join(manager.unknown(), ", "))));
   }
   if (!manager.trouble().empty()) {
     line += fmt::format("\n  cannot be asked ({}): {}", text.ago(manager.trouble_since()),
                         escaped(manager.trouble()));
   }
   if (!manager.refused().empty()) {
-    line += fmt::format("\n  refused: {}; asked again at {}", escaped(manager.refused()),
+    line += fmt::format("\n  refused ({}); asked again at {}", escaped(manager.refused()),
                         instant_of(manager.retry_at()).text());
   }
   if (!manager.newer().empty()) {

@@ -53,17 +53,21 @@ TEST(HoldAnswer, SaysWhatIsWrongWithAManager) {
   holds.clear_holds();
   v1::ResourceManager& hpc = *holds.mutable_managers(0);
   hpc.clear_wait_p50_s();
-  hpc.set_out_of_service(3);
+  hpc.add_out_of_service("n3 (disk)");
+  hpc.add_out_of_service("n4 (DOWN)");
+  hpc.add_unknown("n9");
   hpc.set_trouble("squeue: exit status 1");
   *hpc.mutable_trouble_since() = timestamp_of(kNow - Duration::minutes(3));
-  hpc.set_refused("Invalid account");
+  hpc.set_refused("auth: Invalid account");
   *hpc.mutable_retry_at() = timestamp_of(Instant() + Duration::hours(1001));
   hpc.set_newer("pilot-9-1");
   EXPECT_EQ(holds_text(holds, {.now = kNow}),
             "no holds\n"
-            "hpc: lends 2 of 8 nodes, at most 6, 3 out of service there\n"
+            "hpc: lends 2 of 8 nodes, at most 6\n"
+            "  out of service there: n3 (disk), n4 (DOWN)\n"
+            "  not in the fleet: n9 (`orrery fleet apply` adds nodes)\n"
             "  cannot be asked (3m ago): squeue: exit status 1\n"
-            "  refused: Invalid account; asked again at 1970-02-11T17:00:00Z\n"
+            "  refused (auth: Invalid account); asked again at 1970-02-11T17:00:00Z\n"
             "  pilot-9-1 is of a later controller: this log is an older copy, and nothing is asked "
             "for\n");
 }

@@ -1,7 +1,8 @@
-// executor/holds/manager_spec.hpp - the resource managers that lend nodes to a cluster, as an
+// executor/managers/manager_spec.hpp - the resource managers that lend nodes to a cluster, as an
 // operator describes them in DIR/managers.yaml.
 //
-// Read by orreryd at its start. Pure. Cost: that of parsing a short YAML text, and O(nodes).
+// Read by orreryd at its start, and by `orrery up`. Pure. Cost: that of parsing a short YAML text,
+// and O(nodes).
 #pragma once
 
 #include <optional>
@@ -103,16 +104,16 @@ void describe(Visitor& visitor, Self& s) {
 }
 
 /// Errors (kInput): file:line:column, of the form; another kind; two managers of one name; a name
-/// that is not of small letters, digits and '-'; a time that is not positive, or below two minutes
-/// for pilots; no nodes a pilot; a directory that is not absolute.
+/// that is not of small letters, digits and '-'; a host list that cannot be read; a node that is
+/// named twice; no nodes a pilot; `pilots.time` below two minutes; `pilots.most` above the number
+/// of nodes; `pilots.keep` above `pilots.most`; a directory that is not absolute.
 [[nodiscard]] Result<ManagersSpec> read_managers(const Document& document);
 
-/// Returns the pool of a manager. Errors (kInput): file:line:column; a host list that cannot be
-/// read; a node that is not of the fleet; `pilots.keep` above `pilots.most`; `pilots.most` above
-/// the number of nodes.
-[[nodiscard]] Result<HoldPool> pool_of(const ManagerSpec& spec, const Topology& topology);
+/// Returns the names of the nodes that a manager may lend. Precondition: the spec was read.
+[[nodiscard]] std::vector<std::string> lent_names(const ManagerSpec& spec);
 
-/// Errors (kInput): a node is of two pools.
-[[nodiscard]] Status check_pools(const std::vector<HoldPool>& pools, const Topology& topology);
+/// Returns the pool of a manager in a fleet, which may have fewer nodes than the spec names.
+/// Precondition: the spec was read. O(nodes log nodes).
+[[nodiscard]] HoldPool pool_of(const ManagerSpec& spec, const Topology& topology);
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-// executor/holds/resource_manager.hpp - a resource manager that lends nodes, as the controller
+// executor/managers/resource_manager.hpp - a resource manager that lends nodes, as the controller
 // talks to it.
 //
 // Built by the daemon, one for each entry of managers.yaml, over a program or a server of the
@@ -18,7 +18,6 @@ class ResourceManager {
   using Reported = std::function<void(ManagerReport)>;
 
   virtual ~ResourceManager() = default;
-  [[nodiscard]] virtual ManagerTraits traits() const = 0;
   /// Carries out an order without blocking the loop. EnsureHold is answered by one HoldAnswer,
   /// ListHolds by one ManagerListing; the end of a ReleaseHold shows in later lists. Orders are
   /// carried out one after the other.

@@ -1,4 +1,4 @@
-#include "executor/holds/manager_spec.hpp"
+#include "executor/managers/manager_spec.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,6 +82,16 @@ TEST(Managers, AreRefusedWithTheLine) {
             "managers.yaml:4:5: pilots.time: expected a time of 2 minutes to 366 days");
   EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, pilots: {nodes: 0}}\n"),
             "managers.yaml:4:5: pilots.nodes: expected at least 1");
+  EXPECT_EQ(error("  - {name: a, nodes: \"n[1\", slurm: {}}\n").substr(0, 25),
+            "managers.yaml:4:5: nodes:");
+  EXPECT_EQ(error("  - {name: a, nodes: \"n1,n1\", slurm: {}}\n"),
+            "managers.yaml:4:5: nodes: \"n1\" is named twice");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}}\n  - {name: b, nodes: n1, slurm: {}}\n"),
+            "managers.yaml:5:5: nodes: \"n1\" is one of a, too");
+  EXPECT_EQ(error("  - {name: a, nodes: \"n[1-3]\", slurm: {}, pilots: {most: 4}}\n"),
+            "managers.yaml:4:5: pilots.most: expected at most the 3 nodes of the manager, found 4");
+  EXPECT_EQ(error("  - {name: a, nodes: \"n[1-3]\", slurm: {}, pilots: {most: 2, keep: 3}}\n"),
+            "managers.yaml:4:5: pilots.keep: expected at most 2, found 3");
   EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, agent: {directory: x}}\n"),
             "managers.yaml:4:5: agent.directory: expected an absolute path, found x");
   const Result<Document> other =
@@ -92,34 +102,26 @@ TEST(Managers, AreRefusedWithTheLine) {
             "and Fleet");
 }
 
-TEST(Managers, LendNodesOfTheFleet) {
+TEST(Managers, LendThoseNodesThatTheFleetHas) {
   const ScriptedCluster cluster({.fleet = named_nodes()});
-  const Topology& topology = cluster.topology();
-  ManagerSpec spec{.where = {"managers.yaml", 4, 5}, .name = "hpc"};
-  spec.nodes = "n[1-3]";
+  ManagerSpec spec{.name = "hpc", .nodes = "n[1-3]"};
   spec.pilots = {.nodes = 2, .keep = 1, .most = 2, .time = Seconds(7200), .idle = Seconds(9)};
-  const Result<HoldPool> pool = pool_of(spec, topology);
-  ASSERT_TRUE(pool) << pool.error().text();
-  EXPECT_EQ(pool->manager, "hpc");
-  EXPECT_EQ(pool->lent.nodes, (std::vector<NodeId>{NodeId(0), NodeId(1), NodeId(2)}));
-  EXPECT_EQ(pool->lent.most, 2u);
-  EXPECT_EQ(pool->lent.time, Duration::hours(2));
-  EXPECT_EQ(pool->pilot_nodes, 2u);
-  EXPECT_EQ(pool->keep, 1u);
-  EXPECT_EQ(pool->idle, Duration::seconds(9));
-  EXPECT_FALSE(check_pools({*pool, *pool}, topology));
-  EXPECT_TRUE(check_pools({*pool}, topology));
+  const HoldPool pool = pool_of(spec, cluster.topology());
+  EXPECT_EQ(pool.manager, "hpc");
+  EXPECT_EQ(pool.lent.nodes, (std::vector<NodeId>{NodeId(0), NodeId(1), NodeId(2)}));
+  EXPECT_EQ(pool.lent.most, 2u);
+  EXPECT_EQ(pool.lent.time, Duration::hours(2));
+  EXPECT_EQ(pool.pilot_nodes, 2u);
+  EXPECT_EQ(pool.keep, 1u);
+  EXPECT_EQ(pool.idle, Duration::seconds(9));
+  EXPECT_TRUE(pool.unknown.empty());
 
-  spec.pilots.keep = 3;
-  EXPECT_EQ(pool_of(spec, topology).error().text(),
-            "managers.yaml:4:5: pilots.keep: expected at most 2, found 3");
-  spec.pilots.most = 4;
-  EXPECT_EQ(pool_of(spec, topology).error().text(),
-            "managers.yaml:4:5: pilots.most: expected at most the 3 nodes of the manager, found 4");
-  spec.nodes = "elsewhere";
-  EXPECT_EQ(pool_of(spec, topology).error().text(),
-            "managers.yaml:4:5: nodes: the fleet has no node \"elsewhere\"; `orrery fleet apply` "
-            "adds it");
+  spec.nodes = "n[4-9]";
+  const HoldPool less = pool_of(spec, cluster.topology());
+  EXPECT_EQ(less.lent.nodes, std::vector<NodeId>{NodeId(3)});
+  EXPECT_EQ(less.lent.most, 1u);
+  EXPECT_EQ(less.unknown.size(), 5u);
+  EXPECT_EQ(less.unknown[0], "n5");
 }
 
 }  // namespace

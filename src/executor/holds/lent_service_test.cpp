@@ -1,0 +1,146 @@
+// executor/holds/lent_service_test.cpp - drains of lent nodes, by their manager and by operators.
+#include "executor/holds/lent_service.hpp"
+
+#include "executor/holds/hold_link_test.hpp"
+
+namespace orrery {
+namespace {
+
+class LentServiceTest : public HoldLinkTest {
+ protected:
+  /// Makes one pilot of node 0 with its agent.
+  HoldKey lend_first() {
+    run(asked<EnsureHold>()[0].key, "70", {name(0)});
+    wait(Duration::seconds(3));
+    cluster_.send(NodeJoined{NodeId(0), 7});
+    return asked<EnsureHold>()[0].key;
+  }
+  void drain_there() {
+    nodes_ = {{.name = name(0), .out_of_service = true, .drained = true, .reason = "fan broken"}};
+    wait(Duration::seconds(3));
+  }
+  void resume_there() {
+    nodes_ = {{.name = name(0), .reason = ""}};
+    wait(Duration::seconds(3));
+  }
+  [[nodiscard]] const NodeRecord& first() const { return cluster_.state().node(NodeId(0)); }
+};
+
+TEST_F(LentServiceTest, ANodeThatItsManagerDrainsIsDrainedWhileItsJobEnds) {
+  begin();
+  const JobId job = submit(8);
+  wait(Duration::seconds(3));
+  (void)lend_first();
+  cluster_.tick();
+  cluster_.up(job);
+  drain_there();
+  EXPECT_EQ(first().health, NodeHealth::kDraining);
+  EXPECT_EQ(first().drain_why, "slurm: fan broken");
+  EXPECT_EQ(cluster_.phase(job), JobPhase::kRunning) << "as a job of the manager would";
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
+  cluster_.end(job);
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<ReleaseHold>().size(), 1u);
+  EXPECT_EQ(first().health, NodeHealth::kAbsent);
+  EXPECT_TRUE(first().drain);
+  resume_there();
+  EXPECT_FALSE(first().drain);
+}
+
+TEST_F(LentServiceTest, ADrainOfTheManagerThatIsTakenBackEndsHereToo) {
+  begin({.keep = 2});
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>()[0].key, "70", {name(0), name(1)});
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  cluster_.send(NodeJoined{NodeId(1), 7});
+  drain_there();
+  EXPECT_EQ(first().health, NodeHealth::kDrained);
+  resume_there();
+  EXPECT_EQ(first().health, NodeHealth::kReady);
+}
+
+TEST_F(LentServiceTest, TheDrainOfAnOperatorStaysWhateverTheManagerSays) {
+  begin({.keep = 2});
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>()[0].key, "70", {name(0), name(1)});
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  cluster_.send(DrainNode{NodeId(0), false, "disk"});
+  drain_there();
+  resume_there();
+  EXPECT_EQ(first().health, NodeHealth::kDrained);
+  EXPECT_EQ(first().drain_why, "disk");
+}
+
+TEST_F(LentServiceTest, ANodeThatOnlyDoesNotAnswerItsManagerIsNotDrained) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  (void)lend_first();
+  nodes_ = {{.name = name(0), .out_of_service = true, .reason = "Not responding"}};
+  wait(Duration::seconds(3));
+  EXPECT_EQ(first().health, NodeHealth::kReady);
+}
+
+// A job waited for ever: the drained node was held, and counted as what the job needs.
+TEST_F(LentServiceTest, AnotherNodeIsAskedForInPlaceOfADrainedOneWhichIsAvoided) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  (void)lend_first();
+  cluster_.send(DrainNode{NodeId(0), false, "disk"});
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<ReleaseHold>().size(), 1u);
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_TRUE(asked<EnsureHold>()[0].avoid.empty());
+  EXPECT_EQ(asked<EnsureHold>()[1].avoid, std::vector<std::string>{name(0)});
+}
+
+TEST_F(LentServiceTest, AWaitingHoldIsAskedForAnewOnceANodeThatItAvoidsIsResumed) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  (void)lend_first();
+  cluster_.send(DrainNode{NodeId(0), false, "disk"});
+  wait(Duration::seconds(3));
+  const HoldKey key = asked<EnsureHold>().at(1).key;
+  hear(HoldAnswer{.key = key, .id = "71", .text = ""});
+  cluster_.send(ResumeNode{NodeId(0)});
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<ReleaseHold>().back().id, "71");
+  ASSERT_EQ(asked<EnsureHold>().size(), 3u);
+  EXPECT_TRUE(asked<EnsureHold>()[2].avoid.empty());
+}
+
+TEST_F(LentServiceTest, NoMoreNodesAreAskedForThanAreNotDrained) {
+  begin({.pilot_nodes = 4, .keep = 4});
+  wait(Duration::seconds(3));
+  const HoldKey key = asked<EnsureHold>().at(0).key;
+  run(key, "70", {name(0), name(1), name(2), name(3)});
+  wait(Duration::seconds(3));
+  for (std::uint32_t n = 0; n < 4; ++n) cluster_.send(NodeJoined{NodeId(n), 7});
+  for (std::uint32_t n = 0; n < 4; ++n) cluster_.send(DrainNode{NodeId(n), false, "power"});
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u) << "nothing is left to ask for";
+  cluster_.send(ResumeNode{NodeId(1)});
+  cluster_.send(ResumeNode{NodeId(2)});
+  wait(Duration::seconds(3));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_EQ(asked<EnsureHold>()[1].nodes, 2u);
+  EXPECT_EQ(asked<EnsureHold>()[1].avoid, (std::vector<std::string>{name(0), name(3)}));
+}
+
+// An agent that is silent, or a node in repair, is not counted as what jobs wait for.
+TEST_F(LentServiceTest, AHeldNodeThatTakesNoJobsIsReplacedAndGivenBackWhenIdle) {
+  begin({.keep = 1, .idle = Duration::minutes(5)});
+  wait(Duration::seconds(3));
+  (void)lend_first();
+  cluster_.send(NodeFault{NodeId(0), FaultLayer::kHost, "xid 79", true, true});
+  ASSERT_NE(first().health, NodeHealth::kReady);
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
+  wait(Duration::minutes(6));
+  EXPECT_FALSE(asked<ReleaseHold>().empty());
+}
+
+}  // namespace
+}  // namespace orrery

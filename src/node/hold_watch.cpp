@@ -1,0 +1,67 @@
+#include "node/hold_watch.hpp"
+
+#include <utility>
+
+namespace orrery {
+namespace {
+
+constexpr Duration kLook = Duration::seconds(10);
+/// Without a controller.
+constexpr Duration kAlone = Duration::minutes(10);
+constexpr Duration kLookWhileEnding = Duration::milliseconds(100);
+/// From SIGTERM until the agent kills the ranks, and until it ends in any case.
+constexpr Duration kPatience = Duration::seconds(20);
+constexpr Duration kEnd = Duration::seconds(25);
+
+}  // namespace
+
+HoldWatch::HoldWatch(const Setup& setup, Agent agent)
+    : setup_(setup), agent_(std::move(agent)), heard_(setup.clock.now_monotonic()) {
+  if (!setup_.hold.empty()) call_after(kLook, &HoldWatch::look_for_controller);
+}
+
+HoldWatch::~HoldWatch() {
+  if (timer_) (void)setup_.timers.cancel(*timer_);
+}
+
+void HoldWatch::call_after(Duration delay, void (HoldWatch::*then)()) {
+  if (timer_) (void)setup_.timers.cancel(*timer_);
+  timer_ = setup_.timers.call_after(delay, [this, then] {
+    timer_.reset();
+    (this->*then)();
+  });
+}
+
+void HoldWatch::look_for_controller() {
+  const Instant now = setup_.clock.now_monotonic();
+  if (agent_.connected()) heard_ = now;
+  if (now - heard_ >= kAlone && agent_.idle()) {
+    setup_.log.error(setup_.clock.now_wall(),
+                     "no controller answers: the agent ends, and its part of the hold with it",
+                     {{"hold", setup_.hold}});
+    return agent_.stop();
+  }
+  call_after(kLook, &HoldWatch::look_for_controller);
+}
+
+void HoldWatch::end() {
+  if (setup_.hold.empty()) return agent_.stop();
+  if (ends_) return;
+  ends_ = setup_.clock.now_monotonic();
+  setup_.log.warning(setup_.clock.now_wall(), "the hold ends", {{"hold", setup_.hold}});
+  agent_.tell(HoldEnding{"its resource manager ends the hold"});
+  call_after(kLookWhileEnding, &HoldWatch::stop_when_idle);
+}
+
+/// An attempt is over when the controller has acknowledged its end.
+void HoldWatch::stop_when_idle() {
+  const Duration since = setup_.clock.now_monotonic() - *ends_;
+  if (agent_.idle() || since >= kEnd) return agent_.stop();
+  if (since >= kPatience && !killed_) {
+    killed_ = true;
+    agent_.kill(agent_.stop);
+  }
+  call_after(kLookWhileEnding, &HoldWatch::stop_when_idle);
+}
+
+}  // namespace orrery

@@ -1,0 +1,57 @@
+// node/hold_watch.hpp - how an agent ends that runs within a hold of a resource manager.
+//
+// Made by the agent's process for its run, on its loop; clock and timers outlive it. At SIGTERM, by
+// which a resource manager ends a hold, the controller is told, so that it ends the ranks here and
+// their work goes on elsewhere; the agent waits until none is left, and kills them itself before
+// the resource manager does (30 s after SIGTERM: KillWait of Slurm). An agent without a controller
+// ends after ten minutes, once no rank runs, so that unused holds go back.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "base/env.hpp"
+#include "base/log.hpp"
+#include "node/agent_wire.hpp"
+
+namespace orrery {
+
+class HoldWatch {
+ public:
+  /// What the agent can be asked, and what it is told to do.
+  struct Agent {
+    std::function<bool()> connected;                  ///< whether a controller has welcomed it
+    std::function<bool()> idle;                       ///< whether no attempt is on the node
+    std::function<void(const HoldEnding&)> tell;      ///< sends to the controller
+    std::function<void(std::function<void()>)> kill;  ///< kills all ranks, then calls back
+    std::function<void()> stop;                       ///< ends the agent
+  };
+  struct Setup {
+    const Clock& clock;
+    Timers& timers;
+    Log log;
+    std::string hold;  ///< HoldName::key; empty: the agent runs in no hold
+  };
+  HoldWatch(const Setup& setup, Agent agent);
+  HoldWatch(const HoldWatch&) = delete;
+  HoldWatch& operator=(const HoldWatch&) = delete;
+  ~HoldWatch();
+
+  /// SIGTERM has come.
+  void end();
+
+ private:
+  void call_after(Duration delay, void (HoldWatch::*then)());
+  void look_for_controller();
+  void stop_when_idle();
+
+  Setup setup_;
+  Agent agent_;
+  Instant heard_;                ///< when a controller was last connected
+  std::optional<Instant> ends_;  ///< when SIGTERM came
+  bool killed_ = false;          ///< the ranks were killed
+  std::optional<TimerId> timer_;
+};
+
+}  // namespace orrery
