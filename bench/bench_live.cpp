@@ -14,6 +14,7 @@
 
 #include "bench/live_cluster.hpp"
 #include "bench/live_load.hpp"
+#include "bench/live_turnover.hpp"
 #include "bench/slurm_peer.hpp"
 
 namespace orrery {
@@ -33,40 +34,6 @@ double submit_alone(const LiveCluster& cluster) {
     for (int i = 0; i < kAlone; ++i) (void)submit_load(*client, fmt::format("alone-{}", i), {});
   });
   return kAlone / seconds;
-}
-
-struct Turnover {
-  double seconds = 0;      ///< a job
-  double cpu_seconds = 0;  ///< a job
-};
-
-/// From the submission of an array of jobs that do nothing to the end of the last of them.
-Turnover turn_over(const LiveCluster& cluster, const LoadJob& jobs) {
-  const std::unique_ptr<Client> client = cluster.client();
-  const auto ended = [&] {
-    const auto now = call_or_exit<v1::Cluster>(*client, "GetCluster", v1::GetClusterRequest());
-    return now.jobs_running() == 0 && now.jobs_waiting() == 0;
-  };
-  const double before = cluster.cpu_seconds();
-  const double seconds = seconds_of([&] {
-    const std::string request = fmt::format("turnover-{}", jobs.accelerators);
-    v1::WaitJobRequest last;
-    last.set_id(submit_load(*client, request, jobs) + static_cast<std::uint64_t>(jobs.count) - 1);
-    (void)call_or_exit<v1::Job>(*client, "WaitJob", last);
-    while (!ended()) pause(0.001);
-  });
-  return {seconds / jobs.count, (cluster.cpu_seconds() - before) / jobs.count};
-}
-
-/// Takes all accelerators, so that what is submitted from now on waits.
-void fill(const LiveCluster& cluster) {
-  const std::unique_ptr<Client> client = cluster.client();
-  const std::uint64_t job =
-      submit_load(*client, "filling", {.accelerators = 32, .command = R"("sleep", "infinity")"});
-  v1::GetJobRequest asked;
-  asked.set_id(job);
-  while (call_or_exit<v1::Job>(*client, "GetJob", asked).phase() != "running") {
-  }
 }
 
 /// Products of a matrix that stays in the cache, with a line as of a training step after each few:
@@ -175,8 +142,8 @@ PeerFigures ask_slurm(const std::string& tools) {
 
 void run(const std::string& self, const std::string& slurm_tools) {
   const PeerFigures peer = ask_slurm(slurm_tools);
-  const LiveCluster cluster(4, 8);
-  const Turnover whole = turn_over(cluster, {8, kTurnover});
+  const LiveCluster cluster({.up = "--nodes 4 --accelerators 8"});
+  const Turnover whole = turn_over(cluster, "whole", {8, kTurnover});
   show({.name = "a job that does nothing, from end to end, over 4 agents",
         .value = whole.seconds * 1e6,
         .unit = "us",
@@ -185,7 +152,7 @@ void run(const std::string& self, const std::string& slurm_tools) {
         .value = whole.cpu_seconds * 1e6,
         .unit = "us"});
   show({.name = "the same, jobs of one accelerator, 32 at a time",
-        .value = turn_over(cluster, {1, kTurnover}).seconds * 1e6,
+        .value = turn_over(cluster, "single", {1, kTurnover}).seconds * 1e6,
         .unit = "us",
         .peer = peer.name,
         .peer_value = peer.turnover});
@@ -193,7 +160,8 @@ void run(const std::string& self, const std::string& slurm_tools) {
         .value = keeper_overhead(cluster, self),
         .unit = "%",
         .target = 0.5});
-  fill(cluster);
+  // What is submitted from now on waits.
+  (void)start_endless(*cluster.client(), 32);
   show({.name = "a durable submission, 1 client",
         .value = 1e6 / submit_alone(cluster),
         .unit = "us"});

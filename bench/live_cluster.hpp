@@ -1,28 +1,47 @@
 // bench/live_cluster.hpp - a cluster of this machine for a benchmark: `orrery up` in a directory of
 // the build, and clients of it.
+//
+// Built by a benchmark, on its thread; client() may be called by any thread. What it started ends
+// with it, but for agents in pilots, which end with their resource manager. The program ends where
+// a step fails.
 #pragma once
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "api/cluster_directory.hpp"
 #include "api/grpc/client.hpp"
 #include "base/system/real_storage.hpp"
 #include "bench/figure.hpp"
+#include "bench/node_processes.hpp"
 
 namespace orrery {
 
+struct LiveClusterOptions {
+  using Files = std::map<std::string, std::string>;  ///< texts by name
+
+  std::string up;  ///< options of `orrery up`, such as "--nodes 4"
+  /// Returns what lies in its directory before it starts.
+  std::function<Files(const std::string& directory)> files = [](const std::string&) {
+    return Files();
+  };
+};
+
 class LiveCluster {
  public:
-  /// Starts nodes with this many emulated accelerators each.
-  LiveCluster(int nodes, int accelerators) {
+  explicit LiveCluster(const LiveClusterOptions& options) {
     std::filesystem::create_directories("build/bench");
     std::string name = "build/bench/live-XXXXXX";
     if (::mkdtemp(name.data()) == nullptr) std::exit(1);
     directory_ = std::filesystem::absolute(name);
-    run(fmt::format("up --nodes {} --accelerators {}", nodes, accelerators));
+    for (const auto& [file, text] : options.files(directory_)) {
+      std::ofstream(directory_ + "/" + file) << text;
+    }
+    run("up " + options.up);
   }
   ~LiveCluster() {
     (void)command("down");
@@ -34,24 +53,32 @@ class LiveCluster {
   /// Runs a verb of the command line; ends the program if it fails.
   void run(const std::string& verb) const {
     if (command(verb) == 0) return;
-    fmt::print(stderr, "bench_live: `orrery {}` failed\n", verb);
+    fmt::print(stderr, "benchmark: `orrery {}` failed\n", verb);
     std::exit(1);
   }
   [[nodiscard]] std::unique_ptr<Client> client() const {
-    RealStorage storage;
-    const Result<ClusterAddress> at = read_cluster_address(storage, directory_);
-    if (!at) std::exit(1);
-    ClientOptions options = client_options(*at);
+    ClientOptions options = client_options(address());
     options.retry = Duration::minutes(1);
     return std::make_unique<Client>(std::move(options));
   }
+  /// Returns what cluster.json says; its address is that of the controller that leads.
+  [[nodiscard]] ClusterAddress address() const {
+    RealStorage storage;
+    Result<ClusterAddress> at = read_cluster_address(storage, directory_);
+    if (!at) std::exit(1);
+    return *std::move(at);
+  }
   [[nodiscard]] const std::string& path() const { return directory_; }
+  /// Returns the directory of a node's agent.
+  [[nodiscard]] std::string agent_directory(const std::string& node) const {
+    return directory_ + "/nodes/" + node;
+  }
   [[nodiscard]] pid_t controller() const { return pid_in(directory_ + "/orreryd.pid"); }
   /// CPU seconds of the controller, the agents, and of keepers and ranks that have ended.
   [[nodiscard]] double cpu_seconds() const {
-    double seconds = cpu_seconds_of(directory_ + "/orreryd.pid");
-    for (const auto& node : std::filesystem::directory_iterator(directory_ + "/nodes")) {
-      seconds += cpu_seconds_of(node.path().string() + "/agent.pid");
+    double seconds = cpu_seconds_of(controller());
+    for (const pid_t agent : processes_naming({agent_directory("")})) {
+      if (program_of(agent) == "orrery-agent") seconds += cpu_seconds_of(agent);
     }
     return seconds;
   }
@@ -71,8 +98,8 @@ class LiveCluster {
     return pid;
   }
   /// CPU seconds of a process with its ended children, and theirs.
-  [[nodiscard]] static double cpu_seconds_of(const std::string& pid_file) {
-    std::ifstream text(fmt::format("/proc/{}/stat", pid_in(pid_file)));
+  [[nodiscard]] static double cpu_seconds_of(pid_t process) {
+    std::ifstream text(fmt::format("/proc/{}/stat", process));
     std::string word;
     for (int field = 1; field < 14; ++field) text >> word;
     double sum = 0;

@@ -35,6 +35,7 @@ struct LoadJob {
   std::uint32_t accelerators = 8;
   int count = 1;
   std::string command = R"("true")";  ///< its words
+  std::string more;                   ///< further lines of its file
 };
 
 inline void pause(double seconds) { (void)::usleep(static_cast<useconds_t>(seconds * 1e6)); }
@@ -44,8 +45,8 @@ inline std::uint64_t submit_load(Client& client, const std::string& request, con
   asked.set_request_id(request);
   asked.set_spec(
       fmt::format("apiVersion: orrery/v1\nkind: Batch\nname: bench\n"
-                  "roles: [{{accelerators: {}}}]\nlaunch: {{command: [{}]}}\n{}",
-                  job.accelerators, job.command,
+                  "roles: [{{accelerators: {}}}]\nlaunch: {{command: [{}]}}\n{}{}",
+                  job.accelerators, job.command, job.more,
                   job.count > 1 ? fmt::format("array: {{count: {}}}\n", job.count) : ""));
   return call_or_exit<v1::SubmitJobResponse>(client, "SubmitJob", asked).id();
 }

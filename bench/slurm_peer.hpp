@@ -16,6 +16,11 @@
 
 namespace orrery {
 
+/// SchedulerParameters that Slurm 22.05 needs to start more than a few jobs a second.
+inline constexpr const char* kSlurmScheduler =
+    "defer,sched_interval=1,sched_min_interval=10000,batch_sched_delay=0,bf_interval=30,"
+    "default_queue_depth=10000";
+
 class SlurmPeer {
  public:
   /// Starts it; the program ends where that fails. Precondition: missing() is empty.
@@ -27,7 +32,7 @@ class SlurmPeer {
     emulator_ = fmt::format("python3 {}/slurm_emu.py {}", tools, directory_);
     submitter_ = directory_ + "/slurm_alloc";
     need(fmt::format("cc -O2 {}/slurm_alloc.c -o {} -lslurm -lpthread", tools, submitter_));
-    need(fmt::format("{} conf --emulated 0 --real 4 --sched '{}'", emulator_, kScheduler));
+    need(fmt::format("{} conf --emulated 0 --real 4 --sched '{}'", emulator_, kSlurmScheduler));
     need(emulator_ + " up --clean --rest 0 >/dev/null");
     await("test 4 = \"$(sinfo -h -p real -t idle -o %D)\"");
   }
@@ -55,7 +60,7 @@ class SlurmPeer {
   [[nodiscard]] static std::string description() {
     std::string version = output("slurmctld -V").value_or("Slurm");
     while (version.ends_with('\n')) version.pop_back();
-    return fmt::format("{}, sched/backfill, {}", version, kScheduler);
+    return fmt::format("{}, sched/backfill, {}", version, kSlurmScheduler);
   }
 
   /// Seconds for each submission of held jobs, with this many clients at once.
@@ -77,11 +82,6 @@ class SlurmPeer {
   }
 
  private:
-  /// Parameters that 22.05 needs to start more than a few jobs a second.
-  static constexpr const char* kScheduler =
-      "defer,sched_interval=1,sched_min_interval=10000,batch_sched_delay=0,bf_interval=30,"
-      "default_queue_depth=10000";
-
   [[noreturn]] static void fail(const std::string& what) {
     fmt::print(stderr, "bench_live: Slurm: {}\n", what);
     std::exit(1);
