@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/views.hpp"
+#include "base/format/field_writer.hpp"
 
 namespace orrery {
 namespace {

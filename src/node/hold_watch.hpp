@@ -2,7 +2,8 @@
 //
 // Made by the agent's process for its run, on its loop; clock and timers outlive it. At SIGTERM, by
 // which a resource manager ends a hold, the controller is told, so that it ends the ranks here and
-// their work goes on elsewhere; the agent waits until none is left, and kills them itself before
+// their work goes on elsewhere (ranks that the manager signals itself fail a moment later: see
+// AgentDriver); the agent waits until none is left, and kills them itself before
 // the resource manager does (30 s after SIGTERM: KillWait of Slurm). An agent without a controller
 // ends after ten minutes, once no rank runs, so that unused holds go back.
 #pragma once

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -23,8 +24,12 @@ class AgentDriver {
   using CarryOut = std::function<void(const AgentEffect& effect, const NodeProgram* program)>;
 
   /// `carry_out` may call this object, also act(): effects that come meanwhile follow in order.
-  AgentDriver(Timers& timers, CarryOut carry_out)
-      : timers_(timers), carry_out_(std::move(carry_out)) {}
+  /// `failure_delay`: the failure of an attempt is reported that much later. A resource manager
+  /// that ends a hold signals ranks and agent one after the other; the controller is to hear of the
+  /// end of the hold first, because a failure that follows from it is none of the program's or
+  /// node's.
+  AgentDriver(Timers& timers, CarryOut carry_out, Duration failure_delay = {})
+      : timers_(timers), carry_out_(std::move(carry_out)), failure_delay_(failure_delay) {}
   AgentDriver(const AgentDriver&) = delete;
   AgentDriver& operator=(const AgentDriver&) = delete;
   ~AgentDriver();
@@ -37,8 +42,8 @@ class AgentDriver {
   /// Obeys an order, and acts.
   void obey(const NodeOrder& order);
   // Inputs whose effects wait for act().
-  void keeper_report(const AttemptReport& report) { agent_->on_keeper_report(report, now()); }
-  void keeper_exit(const AttemptId& id) { agent_->on_keeper_exit(id, now()); }
+  void keeper_report(const AttemptReport& report);
+  void keeper_exit(const AttemptId& id);
   void fault(const HealthFault& fault) { agent_->on_fault(fault, now()); }
   void mended() { agent_->on_mended(now()); }
   void signals(const Signals& signals) { agent_->on_signals(signals); }
@@ -48,6 +53,8 @@ class AgentDriver {
  private:
   void act_for(const NodeProgram* program);
   void arm_timer();
+  /// Reports a failure whose delay is over.
+  void report_failure(const AttemptId& id);
   [[nodiscard]] Instant now() const { return clock_.now_boot(); }
 
   Timers& timers_;
@@ -56,6 +63,13 @@ class AgentDriver {
   std::optional<Agent> agent_;
   std::optional<TimerId> timer_;
   bool acting_ = false;
+  Duration failure_delay_;
+  /// A failure of an attempt, until its keeper exits.
+  struct Failure {
+    AttemptReport report;          ///< the newest one
+    std::optional<TimerId> delay;  ///< none: it was reported
+  };
+  std::map<AttemptId, Failure> failures_;
 };
 
 }  // namespace orrery

@@ -1,6 +1,9 @@
 // node/agent/agent_driver_test.cpp - effects are carried out in order, and the agent is woken.
 #include "node/agent/agent_driver.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "base/set_time_test.hpp"
 #include "node/agent/agent_parts_test.hpp"
 
@@ -50,6 +53,54 @@ class AgentDriverTest : public ::testing::Test {
                         note(effect, program);
                       }};
 };
+
+/// Of an agent in a hold, which reports failures a second later.
+class FailureDelayTest : public AgentDriverTest {
+ protected:
+  void SetUp() override {
+    in_hold_.begin({.cluster = 7, .identity = kIdentity}, std::array{kFound});
+    in_hold_.act();
+    done_.clear();
+  }
+  static AttemptReport report(ExitKind kind) {
+    return {.token = {kFound, 1}, .stage = RankStage::kGone, .end = AttemptEnd{kind, {}}};
+  }
+  void keeper_says(ExitKind kind) {
+    in_hold_.keeper_report(report(kind));
+    in_hold_.act();
+  }
+  [[nodiscard]] std::ptrdiff_t reports() const {
+    return std::count(done_.begin(), done_.end(), "report");
+  }
+
+  AgentDriver in_hold_{
+      time_,
+      [this](const AgentEffect& effect, const NodeProgram* program) { note(effect, program); },
+      Duration::seconds(1)};
+};
+
+TEST_F(FailureDelayTest, OnlyAFailureIsReportedLaterAndThenOnce) {
+  keeper_says(ExitKind::kInfra);
+  keeper_says(ExitKind::kInfra);
+  EXPECT_EQ(reports(), 0);
+  time_.run_until(time_.now + Duration::seconds(1));
+  EXPECT_EQ(reports(), 1);
+  keeper_says(ExitKind::kInfra);
+  EXPECT_EQ(reports(), 2) << "what is known is not delayed again";
+}
+
+TEST_F(FailureDelayTest, ASuccessIsReportedAtOnce) {
+  keeper_says(ExitKind::kDone);
+  EXPECT_EQ(reports(), 1);
+}
+
+TEST_F(FailureDelayTest, AFailureIsReportedBeforeTheExitOfItsKeeper) {
+  keeper_says(ExitKind::kInfra);
+  in_hold_.keeper_exit(kFound);
+  in_hold_.act();
+  EXPECT_EQ(reports(), 1);
+  EXPECT_EQ(time_.waiting(), 1u) << "the heartbeat alone";
+}
 
 TEST_F(AgentDriverTest, AnAgentThatHasBegunIsWokenForItsHeartbeats) {
   EXPECT_FALSE(driver_.begun());

@@ -9,6 +9,9 @@
 namespace orrery {
 namespace {
 
+/// Within a hold: see AgentDriver.
+constexpr Duration kFailureDelay = Duration::seconds(1);
+
 /// How links to the keepers of this node are made.
 NodeAttempt::MakeKeeper keeper_links(RealEnv& real, const std::string& program) {
   return [&real, program](KeeperEvents& events, const AttemptId& id, KeeperFiles files) {
@@ -56,8 +59,12 @@ AgentProcess::AgentProcess(RealEnv& real, ControllerChannel& channel, const Log&
       setup_(std::move(place.first)),
       directory_(std::move(place.second)),
       session_(channel),
-      agent_(real.env().timers, [this](const AgentEffect& effect,
-                                       const NodeProgram* program) { carry_out(effect, program); }),
+      agent_(
+          real.env().timers,
+          [this](const AgentEffect& effect, const NodeProgram* program) {
+            carry_out(effect, program);
+          },
+          setup_.opening.hold.key.empty() ? Duration() : kFailureDelay),
       clocks_(real.env(), log, clocks_of(setup_, directory_), clock_events()),
       health_(real, log, health_of(setup_, directory_), health_events()),
       commands_(session_, setup_.opening.node),
