@@ -24,14 +24,15 @@ int faults_wanted() {
 
 class SlurmFaultsTest : public SlurmPilotTest {
  protected:
-  /// Submits a job of one node. It holds a lock while it runs, so that two runs at once are seen.
+  /// Submits a job of one node. Its first rank holds a lock while it runs, so that two runs at once
+  /// are seen.
   void submit_one() {
     const std::string name = std::to_string(jobs_.size());
     const std::string accelerators = std::to_string(2 << rng_.below(3));
     const std::string seconds = std::to_string(1 + rng_.below(4));
-    const std::string script = "exec 9>>" + path("lock-" + name) + "; flock -n 9 || echo " + name +
-                               " >>" + path("doubled") + "; sleep " + seconds + "; echo ended >>" +
-                               path("ended-" + name);
+    const std::string script = "if [ $RANK = 0 ]; then exec 9>>" + path("lock-" + name) +
+                               "; flock -n 9 || echo " + name + " >>" + path("doubled") +
+                               "; fi; sleep " + seconds + "; echo ended >>" + path("ended-" + name);
     jobs_.push_back(submit("--accelerators " + accelerators + " -- sh -c '" + script + "'"));
   }
   void submit_gang() { gangs_.push_back(submit("--accelerators 16 -- sleep 2")); }

@@ -54,7 +54,7 @@ class AgentDriverTest : public ::testing::Test {
                       }};
 };
 
-/// Of an agent in a hold, which reports failures a second later.
+/// An agent in a hold, which reports failures a second later.
 class FailureDelayTest : public AgentDriverTest {
  protected:
   void SetUp() override {
