@@ -49,12 +49,20 @@ void HoldWatch::end() {
   if (ends_) return;
   ends_ = setup_.clock.now_monotonic();
   setup_.log.warning(setup_.clock.now_wall(), "the hold ends", {{"hold", setup_.hold}});
-  agent_.tell(HoldEnding{"its resource manager ends the hold"});
+  tell();
   call_after(kLookWhileEnding, &HoldWatch::stop_when_idle);
+}
+
+/// Tells each controller that welcomes the agent.
+void HoldWatch::tell() {
+  const bool connected = agent_.connected();
+  if (connected && !told_) agent_.tell(HoldEnding{"its resource manager ends the hold"});
+  told_ = connected;
 }
 
 /// An attempt is over when the controller has acknowledged its end.
 void HoldWatch::stop_when_idle() {
+  tell();
   const Duration since = setup_.clock.now_monotonic() - *ends_;
   if (agent_.idle() || since >= kEnd) return agent_.stop();
   if (since >= kPatience && !killed_) {

@@ -45,12 +45,14 @@ class HoldWatch {
  private:
   void call_after(Duration delay, void (HoldWatch::*then)());
   void look_for_controller();
+  void tell();
   void stop_when_idle();
 
   Setup setup_;
   Agent agent_;
   Instant heard_;                ///< when a controller was last connected
   std::optional<Instant> ends_;  ///< when SIGTERM came
+  bool told_ = false;            ///< the connected controller was told
   bool killed_ = false;          ///< the ranks were killed
   std::optional<TimerId> timer_;
 };

@@ -57,6 +57,18 @@ TEST_F(HoldWatchTest, TheControllerEndsTheRanksAndTheAgentWaitsForThem) {
   EXPECT_EQ(stopped_, 1);
 }
 
+TEST_F(HoldWatchTest, AControllerThatComesWhileTheHoldEndsIsToldToo) {
+  begin();
+  idle_ = false;
+  connected_ = false;
+  watch_->end();
+  EXPECT_EQ(told_, 0);
+  wait(Duration::seconds(2));
+  connected_ = true;
+  wait(Duration::seconds(2));
+  EXPECT_EQ(told_, 1);
+}
+
 TEST_F(HoldWatchTest, TheAgentKillsRanksThatStayAndEndsBeforeItIsKilled) {
   begin();
   idle_ = false;

@@ -14,6 +14,7 @@ namespace {
 struct Needs {
   std::uint32_t nodes = 0;    ///< whole nodes
   std::uint32_t devices = 0;  ///< of gangs that leave devices of their nodes to others
+  Duration longest;
 };
 
 class Demand {
@@ -28,14 +29,14 @@ class Demand {
     }
   }
 
-  [[nodiscard]] std::uint32_t of(std::span<const StillWaits> waiting) {
+  [[nodiscard]] NodesNeeded of(std::span<const StillWaits> waiting) {
     for (const StillWaits& each : waiting) {
       if (whole_ >= lent_.most) break;
       const bool waits = state_.has(each.job) && state_.job(each.job).phase == JobPhase::kQueued;
       if (waits && each.refusal.kind == RejectionKind::kBusy) add(each.job);
     }
     const std::uint32_t shared = (devices_ + per_node_ - 1) / std::max(1u, per_node_);
-    return std::min(lent_.most, whole_ + shared);
+    return {std::min(lent_.most, whole_ + shared), longest_};
   }
 
  private:
@@ -48,10 +49,12 @@ class Demand {
       if (!gang) return;
       needs.nodes += gang->nodes * role.gangs;
       needs.devices += gang->devices * role.gangs;
+      needs.longest = std::max(needs.longest, gang->longest);
     }
     if (needs.nodes > lent_.most) return;
     whole_ += needs.nodes;
     devices_ += needs.devices;
+    longest_ = std::max(longest_, needs.longest);
   }
 
   /// Returns what a gang of the role needs by its first option on these nodes; none: it cannot run
@@ -61,11 +64,14 @@ class Demand {
       const GangRequest& gang = option.gang;
       if (!types_.contains(gang.type) || gang.node_devices == 0) continue;
       const auto whole = whole_run_time(job.submission->request, role, option, {});
-      if (whole && whole->count_seconds() * (1 - job.done) > usable_.count_seconds()) continue;
+      const Duration left =
+          whole ? Duration::from_seconds(whole->count_seconds() * (1 - job.done)) : Duration();
+      if (left > usable_) continue;
       if (gang.node_devices < per_node_ && gang.devices <= gang.node_devices) {
-        return Needs{.devices = gang.share < kWholeDevice ? 1 : gang.devices};
+        return Needs{.devices = gang.share < kWholeDevice ? 1 : gang.devices, .longest = left};
       }
-      return Needs{.nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices};
+      return Needs{.nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices,
+                   .longest = left};
     }
     return std::nullopt;
   }
@@ -77,11 +83,12 @@ class Demand {
   std::uint32_t per_node_ = 1;
   std::uint32_t whole_ = 0;
   std::uint32_t devices_ = 0;
+  Duration longest_;
 };
 
 }  // namespace
 
-std::uint32_t nodes_needed(const Core& core, const HoldNodes& lent, Duration usable) {
+NodesNeeded nodes_needed(const Core& core, const HoldNodes& lent, Duration usable) {
   return Demand(core.state(), lent, usable).of(core.still_waiting());
 }
 

@@ -15,10 +15,15 @@ struct HoldNodes {
   Duration time;              ///< for which it lends a node
 };
 
+struct NodesNeeded {
+  std::uint32_t nodes = 0;
+  Duration longest;  ///< of the jobs among them whose length is known
+};
+
 /// Returns how many whole nodes the waiting jobs need that could start on such nodes if they were
 /// lent: those that the last pass found no devices for, in the order in which they wait, up to
 /// `most`. A job that needs more than `most` nodes, or would not be done within `usable` as far as
 /// its length is known, counts for none. O(waiting jobs x options).
-[[nodiscard]] std::uint32_t nodes_needed(const Core& core, const HoldNodes& lent, Duration usable);
+[[nodiscard]] NodesNeeded nodes_needed(const Core& core, const HoldNodes& lent, Duration usable);
 
 }  // namespace orrery

@@ -20,7 +20,7 @@ class HoldDemandTest : public testing::Test {
   JobId submit(std::uint32_t devices) { return cluster_.submit(cluster_.job(devices)); }
   [[nodiscard]] std::uint32_t needed() {
     cluster_.tick();
-    return nodes_needed(cluster_.core(), lent_, Duration::hours(2));
+    return nodes_needed(cluster_.core(), lent_, Duration::hours(2)).nodes;
   }
 
   ScriptedCluster cluster_{{.nodes_begin = NodeHealth::kJoining}};
@@ -70,7 +70,7 @@ TEST_F(HoldDemandTest, FollowsACancelledJobThatBlockedTheOthers) {
   blocking.tick();
   blocking.send(CancelJob{first});
   blocking.tick();
-  EXPECT_EQ(nodes_needed(blocking.core(), lent_, Duration::hours(2)), 1u);
+  EXPECT_EQ(nodes_needed(blocking.core(), lent_, Duration::hours(2)).nodes, 1u);
 }
 
 }  // namespace

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <span>
 #include <utility>
 
 #include "executor/holds/lent_service.hpp"
@@ -15,31 +13,8 @@ namespace {
 /// Orders of one look; more follow with the next.
 constexpr std::uint32_t kAsksMost = 64;
 
-/// Whether ranks may be on the node.
-bool is_used(const State& state, NodeId node) {
-  const std::span<const Ghost> ghosts = state.ghosts();
-  return !state.jobs_on(node).empty() ||
-         std::any_of(ghosts.begin(), ghosts.end(),
-                     [node](const Ghost& ghost) { return ghost.at.node == node; });
-}
-
-/// Whether an agent of the hold has joined and is not silent. The silence of a node in repair is
-/// not noticed, so that it says nothing.
-bool speaks(const State& state, const Hold& hold) {
-  return std::any_of(hold.nodes.begin(), hold.nodes.end(), [&](NodeId node) {
-    const NodeHealth health = state.node(node).health;
-    return health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
-           health == NodeHealth::kDraining || health == NodeHealth::kDrained;
-  });
-}
-
 bool is_live(const HoldSeen& seen) {
   return seen.phase == HoldPhase::kWaiting || seen.phase == HoldPhase::kRunning;
-}
-
-std::uint32_t size_of(const Hold& hold) {
-  return hold.state == HoldState::kGranted ? static_cast<std::uint32_t>(hold.nodes.size())
-                                           : hold.asked;
 }
 
 Status refused(ErrorKind kind, std::string why) {
@@ -143,6 +118,7 @@ void HoldLink::hear(std::uint32_t manager, const Heard& heard) {
   }
   known.trouble.clear();
   ++known.lists;
+  known.avoid = drained_nodes(table_.pool(manager), heard.state, heard.now).avoid;
   known.out_of_service = out_of_service(table_.pool(manager), listing.nodes, heard.state);
   table_.tell(follow_service(table_.pool(manager), listing.nodes, heard.state));
   for (const HoldSeen& seen : listing.holds) {
@@ -170,10 +146,16 @@ void HoldLink::adopt(std::uint32_t manager, const HoldSeen& seen, Instant now) {
     return;
   }
   // It was given up in this term: its answer came late.
-  if (seen.key.epoch == term) return table_.order_release(manager, seen.key, seen.id);
+  const bool given_up = seen.key.epoch == term && seen.key.id > table_.setup().asked;
+  if (given_up) return table_.order_release(manager, seen.key, seen.id);
   const std::uint32_t nodes = seen.nodes.empty() ? table_.pool(manager).pilot_nodes
                                                  : static_cast<std::uint32_t>(seen.nodes.size());
-  (void)table_.add({.key = seen.key, .manager = manager, .id = seen.id, .asked = nodes},
+  // What it avoids is not known: a node that is drained now.
+  (void)table_.add({.key = seen.key,
+                    .manager = manager,
+                    .id = seen.id,
+                    .asked = nodes,
+                    .orders = {.avoid = table_.managers()[manager].avoid}},
                    HoldState::kWaiting, now);
 }
 
@@ -237,7 +219,7 @@ void HoldLink::release_again(Hold& hold, const State& state, Instant now) {
   const HoldTiming& timing = table_.setup().timing;
   if (now - hold.orders.newest < timing.repeat) return;
   const bool used = std::any_of(hold.nodes.begin(), hold.nodes.end(),
-                                [&](NodeId node) { return is_used(state, node); });
+                                [&](NodeId node) { return has_ranks(state, node); });
   if (used && now - hold.since < timing.margin) return;
   table_.order_release(hold, now);
 }
@@ -260,6 +242,7 @@ void HoldLink::see_running(Hold& hold, const HoldSeen& seen, const Heard& heard)
     if (here || !table_.is_lent(node)) table_.lend(hold, node, heard.state, heard.now);
   }
   if (nodes.empty()) hold.reason = "none of its nodes is one of this cluster";
+  hold.asked = static_cast<std::uint32_t>(hold.nodes.size());
 }
 
 /// A complete list does not have the hold.
@@ -325,83 +308,75 @@ void HoldLink::advance(const Core& core, Instant now) {
   }
 }
 
-/// Counts a hold; one that is of no use is released.
-HoldLink::Count HoldLink::count(Hold& hold, const State& state, Instant now) {
-  Count count{.held = size_of(hold), .useful = size_of(hold)};
-  if (hold.state == HoldState::kGranted) {
-    count.useful = 0;
-    bool used = false;
-    for (const NodeId node : hold.nodes) {
-      const NodeRecord& record = state.node(node);
-      const bool has_ranks = is_used(state, node);
-      used = used || has_ranks;
-      if (record.drain) ++count.drained;
-      if (!is_useful(record)) continue;
-      ++count.useful;
-      if (has_ranks) ++count.busy;
-    }
-    if (used) hold.busy = now;
-    if (speaks(state, hold)) table_.managers()[hold.manager].refusals = 0;
-    if (used) return count;
-  }
-  const std::string why = why_useless(hold, count, {state, now});
-  if (why.empty()) return count;
-  release(hold, why, now);
-  return {};
-}
-
 /// Returns why a hold that no ranks use is given back; empty: it is kept.
-std::string HoldLink::why_useless(const Hold& hold, const Count& count, const Looked& looked) {
+std::string HoldLink::why_useless(const Hold& hold, const HoldUse& use, const HoldView& view) {
   ManagerState& known = table_.managers()[hold.manager];
   if (hold.state != HoldState::kGranted) {
-    const std::vector<std::string>& drained = known.drained;
-    const bool resumed = std::any_of(
-        hold.orders.avoid.begin(), hold.orders.avoid.end(), [&](const std::string& name) {
-          return std::find(drained.begin(), drained.end(), name) == drained.end();
+    const std::vector<std::string>& avoid = known.avoid;
+    const bool resumed =
+        std::any_of(hold.orders.avoid.begin(), hold.orders.avoid.end(), [&](const auto& name) {
+          return std::find(avoid.begin(), avoid.end(), name) == avoid.end();
         });
     return resumed ? "a node that it avoids is in service again" : "";
   }
   if (hold.nodes.empty()) return "";
-  if (count.drained == count.held) return "its nodes are drained";
-  if (!speaks(looked.state, hold)) {
-    if (looked.now - hold.since < table_.setup().timing.join) return "";
+  if (use.drained == use.held) return "its nodes are drained";
+  if (is_mute(view.state, hold)) {
+    if (view.now - hold.since < view.timing.join) return "";
     constexpr const char* kWhy = "no agent of the hold has joined";
-    table_.refuse(hold.manager, HoldRefusal::kBusy, kWhy, looked.now);
+    table_.refuse(hold.manager, HoldRefusal::kBusy, kWhy, view.now);
     return kWhy;
   }
-  const bool idle = looked.now - hold.busy >= table_.pool(hold.manager).idle;
-  return count.useful == 0 && idle ? "its nodes take no jobs" : "";
+  const bool idle = view.now - hold.busy >= table_.pool(hold.manager).idle;
+  return use.useful == 0 && idle ? "its nodes take no jobs" : "";
+}
+
+/// Counts the holds of a manager; those that are of no use are released.
+HoldUse HoldLink::count(std::uint32_t manager, const HoldView& view) {
+  HoldUse all;
+  for (Hold& hold : table_.holds()) {
+    if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
+    const HoldUse use = use_of(hold, view);
+    if (use.used) hold.busy = view.now;
+    if (hold.state == HoldState::kGranted && speaks(view.state, hold)) {
+      table_.managers()[manager].refusals = 0;
+    }
+    const std::string why = use.used ? "" : why_useless(hold, use, view);
+    if (why.empty()) {
+      all += use;
+    } else {
+      release(hold, why, view.now);
+    }
+  }
+  return all;
 }
 
 void HoldLink::look(std::uint32_t manager, const Core& core, Instant now) {
   const HoldPool& pool = table_.pool(manager);
+  const HoldTiming& timing = table_.setup().timing;
   ManagerState& known = table_.managers()[manager];
-  known.drained = drained_nodes(pool, core.state());
-  Count all;
-  for (Hold& hold : table_.holds()) {
-    if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
-    const Count one = count(hold, core.state(), now);
-    all.held += one.held;
-    all.useful += one.useful;
-    all.busy += one.busy;
-    all.drained += one.drained;
-  }
-  const Duration usable = pool.lent.time - table_.setup().timing.margin;
-  const auto lendable = static_cast<std::uint32_t>(pool.lent.nodes.size() - known.drained.size());
+  DrainedNodes drained = drained_nodes(pool, core.state(), now);
+  known.avoid = std::move(drained.avoid);
   HoldNodes lent = pool.lent;
+  const auto nodes = static_cast<std::uint32_t>(lent.nodes.size());
+  const std::uint32_t lendable = nodes - drained.count;
   lent.most = std::min(lent.most, lendable);
-  const std::uint32_t needed = all.busy + nodes_needed(core, lent, usable);
-  const std::uint32_t want = std::min(lent.most, std::max(pool.keep, needed));
-  if (all.useful > want) return release_surplus(manager, all.useful - want, now);
+  // A minute until the agent has joined and the job has started.
+  const Duration usable = lent.time - timing.margin - Duration::minutes(1);
+  const NodesNeeded needed = nodes_needed(core, lent, usable);
+  const HoldView view{core.state(), now, timing, needed.longest};
+  HoldUse all = count(manager, view);
+  const std::uint32_t want = std::min(lent.most, std::max(pool.keep, all.busy + needed.nodes));
+  if (all.useful > want) return release_surplus(manager, all.useful - want, view);
   if (now < known.retry_at || !known.newer.empty() || !known.trouble.empty()) return;
   for (std::uint32_t asks = 0; all.useful < want && asks < kAsksMost; ++asks) {
     const std::uint32_t good = all.held - all.drained;
     if (all.held >= pool.lent.most || good >= lendable) return;
-    const std::uint32_t nodes =
+    const std::uint32_t size =
         std::min({pool.pilot_nodes, pool.lent.most - all.held, lendable - good});
-    ask(manager, nodes, now);
-    all.useful += nodes;
-    all.held += nodes;
+    ask(manager, size, now);
+    all.useful += size;
+    all.held += size;
   }
 }
 
@@ -412,15 +387,16 @@ void HoldLink::ask(std::uint32_t manager, std::uint32_t nodes, Instant now) {
 }
 
 /// Releases holds that were idle for long, the newest first, without falling below what is wanted.
-void HoldLink::release_surplus(std::uint32_t manager, std::uint32_t surplus, Instant now) {
+void HoldLink::release_surplus(std::uint32_t manager, std::uint32_t surplus, const HoldView& view) {
   std::vector<Hold>& holds = table_.holds();
   for (std::size_t at = holds.size(); at-- > 0;) {
     Hold& hold = holds[at];
     if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
-    const std::uint32_t nodes = size_of(hold);
-    if (nodes > surplus || now - hold.busy < table_.pool(manager).idle) continue;
-    surplus -= nodes;
-    release(hold, "the hold was idle", now);
+    const HoldUse use = use_of(hold, view);
+    const bool idle = !use.used && view.now - hold.busy >= table_.pool(manager).idle;
+    if (!idle || use.useful > surplus) continue;
+    surplus -= use.useful;
+    release(hold, "the hold was idle", view.now);
   }
 }
 

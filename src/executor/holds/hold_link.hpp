@@ -23,6 +23,7 @@
 #include "control/core/core.hpp"
 #include "executor/holds/hold.hpp"
 #include "executor/holds/hold_table.hpp"
+#include "executor/holds/hold_use.hpp"
 
 namespace orrery {
 
@@ -30,7 +31,7 @@ class HoldLink {
  public:
   /// The loans in `state` are taken over.
   HoldLink(HoldSetup setup, const State& state, Instant now)
-      : table_(std::move(setup), state, now), next_look_(now) {}
+      : table_(std::move(setup), state, now), asked_(table_.setup().asked), next_look_(now) {}
 
   void deliver(const ManagerReport& report, const State& state, Instant now);
   /// Looks at what is due. Precondition: next_due() <= now.
@@ -54,6 +55,8 @@ class HoldLink {
     return table_.managers()[pool];
   }
   [[nodiscard]] std::span<const Hold> holds() const { return table_.holds(); }
+  /// Returns how many holds were asked for in this term.
+  [[nodiscard]] std::uint64_t asked() const { return asked_; }
 
  private:
   /// A list of a manager, with what it is compared with.
@@ -61,18 +64,6 @@ class HoldLink {
     const ManagerListing& listing;
     const State& state;
     Instant now;
-  };
-
-  struct Looked {
-    const State& state;
-    Instant now;
-  };
-  /// Nodes of holds.
-  struct Count {
-    std::uint32_t held = 0;     ///< lent, or asked for
-    std::uint32_t drained = 0;  ///< of these
-    std::uint32_t useful = 0;   ///< of these: jobs may start there
-    std::uint32_t busy = 0;     ///< of the useful ones: ranks may be there
   };
 
   // What managers say.
@@ -89,14 +80,14 @@ class HoldLink {
 
   // What the jobs need.
   void look(std::uint32_t manager, const Core& core, Instant now);
-  [[nodiscard]] Count count(Hold& hold, const State& state, Instant now);
-  [[nodiscard]] std::string why_useless(const Hold& hold, const Count& count, const Looked& looked);
+  [[nodiscard]] HoldUse count(std::uint32_t manager, const HoldView& view);
+  [[nodiscard]] std::string why_useless(const Hold& hold, const HoldUse& use, const HoldView& view);
   void ask(std::uint32_t manager, std::uint32_t nodes, Instant now);
-  void release_surplus(std::uint32_t manager, std::uint32_t surplus, Instant now);
+  void release_surplus(std::uint32_t manager, std::uint32_t surplus, const HoldView& view);
   void release(Hold& hold, const std::string& why, Instant now);
 
   HoldTable table_;
-  std::uint64_t asked_ = 0;  ///< holds asked for in this term
+  std::uint64_t asked_;  ///< holds asked for in this term
   Instant next_look_;
 };
 

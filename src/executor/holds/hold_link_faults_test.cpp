@@ -191,10 +191,10 @@ TEST(HoldDemand, CountsTheNextJobWhenTheOneThatBlockedItIsCancelled) {
   (void)cluster.submit(cluster.job(8));
   cluster.tick();
   const HoldNodes lent{.nodes = {NodeId(0), NodeId(1)}, .most = 2, .time = Duration::hours(24)};
-  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time), 2u);
+  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time).nodes, 2u);
   cluster.send(CancelJob{first});
   cluster.tick();
-  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time), 1u);
+  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time).nodes, 1u);
 }
 
 // --- Control ------------------------------------------------------------------------------------

@@ -155,7 +155,7 @@ void HoldTable::order_list(std::uint32_t manager, Instant now) {
 }
 
 void HoldTable::order_hold(Hold& hold, Instant now) {
-  hold.orders = {.newest = now, .missing = std::nullopt, .avoid = managers_[hold.manager].drained};
+  hold.orders = {.newest = now, .missing = std::nullopt, .avoid = managers_[hold.manager].avoid};
   effects_.emplace_back(ManagerOrder{hold.manager, EnsureHold{.key = hold.key,
                                                               .nodes = hold.asked,
                                                               .time = pool(hold.manager).lent.time,

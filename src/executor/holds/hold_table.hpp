@@ -47,6 +47,7 @@ struct HoldTiming {
 
 struct HoldSetup {
   std::uint64_t term = 1;
+  std::uint64_t asked = 0;      ///< holds asked for in this term, before the fleet changed
   std::vector<HoldPool> pools;  ///< by manager
   HoldTiming timing;
 };
@@ -99,7 +100,7 @@ struct ManagerState {
   Instant retry_at;                         ///< nothing is asked for before
   std::uint32_t refusals = 0;               ///< in a row
   std::vector<std::string> out_of_service;  ///< its nodes that are so there: "NODE (REASON)"
-  std::vector<std::string> drained;         ///< nodes that are drained here
+  std::vector<std::string> avoid;           ///< nodes that are drained here, not there
   std::vector<Duration> waits;  ///< of the newest holds that were granted, up to kWaitsMax
 };
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
-#include <optional>
 
 namespace orrery {
 namespace {
@@ -29,17 +29,36 @@ std::vector<Listed> listed(const HoldPool& pool, std::span<const ManagerNode> no
   return found;
 }
 
-}  // namespace
-
-bool is_useful(const NodeRecord& node) {
-  return node.health == NodeHealth::kReady || node.health == NodeHealth::kSuspect ||
-         (node.health == NodeHealth::kJoining && !node.drain);
+/// Whether the manager has drained the node.
+bool is_drained_by(const HoldPool& pool, const NodeRecord& record) {
+  return record.drain && record.drain_why.starts_with(pool.manager + ": ");
 }
 
-std::vector<std::string> drained_nodes(const HoldPool& pool, const State& state) {
-  std::vector<std::string> drained;
+/// Whether a resumption ends the drain of the node and nothing else.
+bool is_only_drained(const State& state, NodeId node) {
+  const NodeRecord& record = state.node(node);
+  if (record.is_away()) return true;
+  if (record.health != NodeHealth::kDraining && record.health != NodeHealth::kDrained) return false;
+  const ClosedTimes::Windows& windows = state.closed().windows();
+  return std::none_of(windows.begin(), windows.end(), [node](const auto& each) {
+    const std::vector<NodeId>& nodes = each.second.nodes;
+    return std::find(nodes.begin(), nodes.end(), node) != nodes.end();
+  });
+}
+
+}  // namespace
+
+bool is_drained(const State& state, NodeId node, Instant now) {
+  return state.node(node).drain || state.closed().in_window(node, now);
+}
+
+DrainedNodes drained_nodes(const HoldPool& pool, const State& state, Instant now) {
+  DrainedNodes drained;
   for (const NodeId node : pool.lent.nodes) {
-    if (state.node(node).drain) drained.push_back(state.setup().topology->node_name(node));
+    if (!is_drained(state, node, now)) continue;
+    ++drained.count;
+    if (is_drained_by(pool, state.node(node))) continue;
+    drained.avoid.push_back(state.setup().topology->node_name(node));
   }
   return drained;
 }
@@ -56,16 +75,15 @@ std::vector<std::string> out_of_service(const HoldPool& pool, std::span<const Ma
 
 std::vector<InputKind> follow_service(const HoldPool& pool, std::span<const ManagerNode> nodes,
                                       const State& state) {
-  const std::string by = pool.manager + ": ";
   std::vector<InputKind> inputs;
   for (const auto& [node, here] : listed(pool, nodes, state)) {
     const NodeRecord& record = state.node(node);
-    const bool by_manager = record.drain && record.drain_why.starts_with(by);
     const bool working =
         record.health == NodeHealth::kReady || record.health == NodeHealth::kSuspect;
     if (here->drained && working) {
-      inputs.emplace_back(DrainNode{node, false, by + here->reason});
-    } else if (!here->drained && by_manager) {
+      inputs.emplace_back(
+          DrainNode{node, false, fmt::format("{}: {}", pool.manager, here->reason)});
+    } else if (!here->drained && is_drained_by(pool, record) && is_only_drained(state, node)) {
       inputs.emplace_back(ResumeNode{node});
     }
   }

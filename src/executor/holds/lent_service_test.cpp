@@ -130,16 +130,113 @@ TEST_F(LentServiceTest, NoMoreNodesAreAskedForThanAreNotDrained) {
 
 // An agent that is silent, or a node in repair, is not counted as what jobs wait for.
 TEST_F(LentServiceTest, AHeldNodeThatTakesNoJobsIsReplacedAndGivenBackWhenIdle) {
-  begin({.keep = 1, .idle = Duration::minutes(5)});
+  begin({.keep = 1, .idle = Duration::minutes(8)});
   wait(Duration::seconds(3));
   (void)lend_first();
   cluster_.send(NodeFault{NodeId(0), FaultLayer::kHost, "xid 79", true, true});
   ASSERT_NE(first().health, NodeHealth::kReady);
   wait(Duration::seconds(3));
   EXPECT_EQ(asked<EnsureHold>().size(), 2u);
+  wait(Duration::minutes(7));
   EXPECT_TRUE(asked<ReleaseHold>().empty());
-  wait(Duration::minutes(6));
-  EXPECT_FALSE(asked<ReleaseHold>().empty());
+  wait(Duration::minutes(2));
+  ASSERT_FALSE(asked<ReleaseHold>().empty());
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
+}
+
+// A broken node was ready again in the middle of its repair.
+TEST_F(LentServiceTest, AResumptionThereEndsNoQuarantineAndNoMaintenanceWindow) {
+  begin({.pilot_nodes = 2, .keep = 2});
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>()[0].key, "70", {name(0), name(1)});
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  cluster_.send(NodeJoined{NodeId(1), 7});
+  const Instant tomorrow = cluster_.now() + Duration::hours(20);
+  cluster_.send(SetMaintenance{1, {NodeId(0)}, tomorrow, tomorrow + Duration::hours(1), "pump"});
+  drain_there();
+  EXPECT_EQ(first().health, NodeHealth::kDrained);
+  resume_there();
+  EXPECT_EQ(cluster_.state().closed().windows().size(), 1u);
+  cluster_.send(SetMaintenance{1, {}, {}, {}, {}});
+  wait(Duration::seconds(3));
+  EXPECT_EQ(first().health, NodeHealth::kReady);
+  drain_there();
+  cluster_.send(NodeFault{NodeId(0), FaultLayer::kHost, "xid 79", true, true});
+  const NodeHealth broken = first().health;
+  resume_there();
+  EXPECT_EQ(first().health, broken);
+}
+
+TEST_F(LentServiceTest, NodesInAMaintenanceWindowAreAvoided) {
+  begin({.keep = 1});
+  const Instant now = cluster_.now();
+  cluster_.send(SetMaintenance{1, {NodeId(0)}, now, now + Duration::hours(1), "pump"});
+  wait(Duration::seconds(3));
+  ASSERT_FALSE(asked<EnsureHold>().empty());
+  EXPECT_EQ(asked<EnsureHold>().back().avoid, std::vector<std::string>{name(0)});
+}
+
+// Four nodes stayed idle because one of them was of use.
+TEST_F(LentServiceTest, AnIdlePilotIsGivenBackThoughOnlyOneOfItsNodesTakesJobs) {
+  begin({.pilot_nodes = 4});
+  const JobId job = submit(32);
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>().at(0).key, "70", {name(0), name(1), name(2), name(3)});
+  wait(Duration::seconds(3));
+  for (std::uint32_t n = 0; n < 4; ++n) cluster_.send(NodeJoined{NodeId(n), 7});
+  cluster_.send(CancelJob{job});
+  for (std::uint32_t n = 0; n < 3; ++n) cluster_.send(DrainNode{NodeId(n), false, "power"});
+  wait(Duration::minutes(4));
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
+  wait(Duration::minutes(2));
+  ASSERT_FALSE(asked<ReleaseHold>().empty());
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
+}
+
+// The first agent joins before a list shows the other nodes.
+TEST_F(LentServiceTest, APilotOfSeveralNodesCountsWholeBeforeAListShowsItsNodes) {
+  begin({.pilot_nodes = 2, .keep = 2});
+  wait(Duration::seconds(3));
+  const HoldKey key = asked<EnsureHold>().at(0).key;
+  cluster_.send(DrainNode{NodeId(0), false, "disk"});
+  ASSERT_TRUE(link_->admit(NodeId(1), {key, "70"}, cluster_.state(), cluster_.now()));
+  settle();
+  cluster_.send(NodeJoined{NodeId(1), 7});
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u);
+}
+
+// A job waited beside a pilot that was idle and too old for it.
+TEST_F(LentServiceTest, AnIdlePilotThatEndsTooSoonForAJobIsNotCounted) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  (void)lend_first();
+  holds_[0].left = Duration::minutes(30);
+  wait(Duration::seconds(3));
+  Submission job = cluster_.job(8);
+  job.request.estimate = Duration::hours(1);
+  (void)cluster_.submit(job);
+  cluster_.tick();
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<EnsureHold>().size(), 2u);
+}
+
+// A second hold had the key of the first, and both were one to everybody.
+TEST_F(LentServiceTest, NoKeyIsUsedTwiceWhenTheFleetChanges) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  const HoldKey first_key = lend_first();
+  const std::uint64_t asked_before = link_->asked();
+  HoldPool pool = link_->pools()[0];
+  pool.keep = 2;
+  link_ =
+      std::make_unique<HoldLink>(HoldSetup{.term = term_, .asked = asked_before, .pools = {pool}},
+                                 cluster_.state(), cluster_.now());
+  settle();
+  wait(Duration::seconds(5));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_NE(asked<EnsureHold>()[1].key, first_key);
 }
 
 }  // namespace

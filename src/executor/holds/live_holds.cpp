@@ -34,9 +34,12 @@ void LiveHolds::make_host() {
         options_.host.clock().wall(), "the fleet does not have all nodes of a manager",
         {{"manager", pool.manager}, {"nodes", fmt::format("{}", fmt::join(pool.unknown, ","))}});
   }
+  // Keys are never used twice.
+  const std::uint64_t asked = holds_ ? holds_->link().asked() : 0;
   holds_ = std::make_unique<HoldHost>(
-      HoldSetup{.term = options_.term, .pools = std::move(pools)}, options_.host.control(),
-      [this](const ManagerOrder& order) { send(order); }, options_.host.now());
+      HoldSetup{.term = options_.term, .asked = asked, .pools = std::move(pools)},
+      options_.host.control(), [this](const ManagerOrder& order) { send(order); },
+      options_.host.now());
   options_.host.changed();
 }
 

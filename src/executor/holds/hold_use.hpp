@@ -1,0 +1,44 @@
+// executor/holds/hold_use.hpp - what a hold is good for: how many of its nodes can take jobs, and
+// whether it is worth to be kept.
+//
+// Pure functions of a hold and control's state. Cost: O(nodes of the hold).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "control/state/state.hpp"
+#include "executor/holds/hold_table.hpp"
+
+namespace orrery {
+
+/// What holds are looked at with.
+struct HoldView {
+  const State& state;
+  Instant now;
+  const HoldTiming& timing;
+  Duration longest;  ///< length of the longest job that waits for nodes
+};
+
+/// Nodes of holds.
+struct HoldUse {
+  std::uint32_t held = 0;     ///< lent, or asked for
+  std::uint32_t drained = 0;  ///< of these
+  std::uint32_t useful = 0;   ///< of these: jobs run there, or the longest of those that wait could
+  std::uint32_t busy = 0;     ///< of the useful ones: ranks may be there
+  bool used = false;          ///< ranks may be on some node
+
+  HoldUse& operator+=(const HoldUse& other);
+};
+
+/// Whether ranks may be on the node. O(jobs on it + ghosts).
+[[nodiscard]] bool has_ranks(const State& state, NodeId node);
+/// Whether an agent of the hold has joined and is not silent. The silence of a node in repair is
+/// not noticed, so that it says nothing.
+[[nodiscard]] bool speaks(const State& state, const Hold& hold);
+/// Whether no agent of the hold has joined since its nodes were lent.
+[[nodiscard]] bool is_mute(const State& state, const Hold& hold);
+
+[[nodiscard]] HoldUse use_of(const Hold& hold, const HoldView& view);
+
+}  // namespace orrery
