@@ -9,6 +9,7 @@ constexpr Duration kLook = Duration::seconds(10);
 /// Without a controller.
 constexpr Duration kAlone = Duration::minutes(10);
 constexpr Duration kLookWhileEnding = Duration::milliseconds(100);
+constexpr Duration kTellAgain = Duration::seconds(2);
 /// From SIGTERM until the agent kills the ranks, and until it ends in any case.
 constexpr Duration kPatience = Duration::seconds(20);
 constexpr Duration kEnd = Duration::seconds(25);
@@ -53,11 +54,12 @@ void HoldWatch::end() {
   call_after(kLookWhileEnding, &HoldWatch::stop_when_idle);
 }
 
-/// Tells each controller that welcomes the agent.
+/// Tells the controller, again after a while: it may be another one by then.
 void HoldWatch::tell() {
-  const bool connected = agent_.connected();
-  if (connected && !told_) agent_.tell(HoldEnding{"its resource manager ends the hold"});
-  told_ = connected;
+  const Instant now = setup_.clock.now_monotonic();
+  if (told_ && now - *told_ < kTellAgain) return;
+  told_ = now;
+  agent_.tell(HoldEnding{"its resource manager ends the hold"});
 }
 
 /// An attempt is over when the controller has acknowledged its end.

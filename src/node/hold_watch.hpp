@@ -52,7 +52,7 @@ class HoldWatch {
   Agent agent_;
   Instant heard_;                ///< when a controller was last connected
   std::optional<Instant> ends_;  ///< when SIGTERM came
-  bool told_ = false;            ///< the connected controller was told
+  std::optional<Instant> told_;  ///< when the controller was last told
   bool killed_ = false;          ///< the ranks were killed
   std::optional<TimerId> timer_;
 };

@@ -229,14 +229,17 @@ TEST_F(RealSlurmTest, WhatSlurmForgetsVanishesAndItsIdsAreGivenToOthers) {
 }
 
 TEST_F(RealSlurmTest, ANodeThatAnAdministratorDrainsIsListedAndAHoldAvoidsWhatItIsToldTo) {
-  start(2);
+  start(3);
+  setup_.sbatch_options = {"--exclude=n3"};
+  manager_ = std::make_unique<SlurmManager>(
+      *real_, setup_, [this](ManagerReport report) { reports_.push_back(std::move(report)); });
   EnsureHold order = hold(1);
   order.avoid = {"n1"};
   const std::string id = submit(order);
   EXPECT_EQ(await(id, HoldPhase::kRunning).nodes, std::vector<std::string>{"n2"});
   EXPECT_EQ(slurm_->run("scontrol update nodename=n2 state=drain reason='fan broken'").status, 0);
   const ManagerListing listing = list();
-  ASSERT_EQ(listing.nodes.size(), 2u);
+  ASSERT_EQ(listing.nodes.size(), 3u);
   EXPECT_FALSE(listing.nodes[0].drained);
   EXPECT_TRUE(listing.nodes[1].drained);
   EXPECT_TRUE(listing.nodes[1].reason.starts_with("fan broken")) << listing.nodes[1].reason;

@@ -84,7 +84,10 @@ void HoldLink::deliver(const ManagerReport& report, const State& state, Instant 
 void HoldLink::hear(std::uint32_t manager, const HoldAnswer& answer, Instant now) {
   Hold* hold = table_.find(manager, answer.key);
   if (hold == nullptr) {
-    if (!answer.id.empty()) table_.order_release(manager, answer.key, answer.id);
+    // The list shows what was asked for before the fleet changed.
+    const HoldSetup& setup = table_.setup();
+    const bool before = answer.key.epoch == setup.term && answer.key.id <= setup.asked;
+    if (!answer.id.empty() && !before) table_.order_release(manager, answer.key, answer.id);
     return;
   }
   if (answer.refused) {
@@ -186,7 +189,8 @@ void HoldLink::see(Hold& hold, const HoldSeen& seen, const Heard& heard) {
   switch (seen.phase) {
     case HoldPhase::kWaiting:
       if (hold.state == HoldState::kAsked) hold.state = HoldState::kWaiting;
-      if (hold.state == HoldState::kGranted) {
+      // A list that was asked for before an agent joined may be older than that.
+      if (hold.state == HoldState::kGranted && heard.listing.asked > hold.since) {
         table_.take_back(hold, Leftover::kPossible,
                          "its resource manager has put the hold back into its queue");
         table_.set_state(hold, HoldState::kWaiting, heard.now);
@@ -241,8 +245,11 @@ void HoldLink::see_running(Hold& hold, const HoldSeen& seen, const Heard& heard)
     const bool here = std::binary_search(hold.nodes.begin(), hold.nodes.end(), node);
     if (here || !table_.is_lent(node)) table_.lend(hold, node, heard.state, heard.now);
   }
-  if (nodes.empty()) hold.reason = "none of its nodes is one of this cluster";
-  hold.asked = static_cast<std::uint32_t>(hold.nodes.size());
+  if (!hold.nodes.empty()) hold.asked = static_cast<std::uint32_t>(hold.nodes.size());
+  if (!nodes.empty() || seen.nodes.empty()) return;
+  const std::string why = "none of its nodes is one that the manager lends";
+  table_.refuse(hold.manager, HoldRefusal::kBusy, why, heard.now);
+  release(hold, why, heard.now);
 }
 
 /// A complete list does not have the hold.
@@ -328,7 +335,10 @@ std::string HoldLink::why_useless(const Hold& hold, const HoldUse& use, const Ho
     return kWhy;
   }
   const bool idle = view.now - hold.busy >= table_.pool(hold.manager).idle;
-  return use.useful == 0 && idle ? "its nodes take no jobs" : "";
+  if (use.able > 0 || !idle) return "";
+  constexpr const char* kWhy = "the nodes of the hold take no jobs";
+  table_.refuse(hold.manager, HoldRefusal::kBusy, kWhy, view.now);
+  return kWhy;
 }
 
 /// Counts the holds of a manager; those that are of no use are released.
@@ -361,20 +371,24 @@ void HoldLink::look(std::uint32_t manager, const Core& core, Instant now) {
   const auto nodes = static_cast<std::uint32_t>(lent.nodes.size());
   const std::uint32_t lendable = nodes - drained.count;
   lent.most = std::min(lent.most, lendable);
-  // A minute until the agent has joined and the job has started.
-  const Duration usable = lent.time - timing.margin - Duration::minutes(1);
+  const Duration usable = lent.time - timing.margin - timing.join;
   const NodesNeeded needed = nodes_needed(core, lent, usable);
   const HoldView view{core.state(), now, timing, needed.longest};
   HoldUse all = count(manager, view);
-  const std::uint32_t want = std::min(lent.most, std::max(pool.keep, all.busy + needed.nodes));
-  if (all.useful > want) return release_surplus(manager, all.useful - want, view);
+  const std::uint32_t for_jobs = std::min(lent.most, all.busy + needed.nodes);
+  const std::uint32_t want = std::min(lent.most, std::max(pool.keep, for_jobs));
+  if (all.able > want) release_idle(manager, all.able - want, view);
+  const auto is_enough = [&] { return all.useful >= for_jobs && all.able >= want; };
   if (now < known.retry_at || !known.newer.empty() || !known.trouble.empty()) return;
-  for (std::uint32_t asks = 0; all.useful < want && asks < kAsksMost; ++asks) {
+  for (std::uint32_t asks = 0; !is_enough() && asks < kAsksMost; ++asks) {
     const std::uint32_t good = all.held - all.drained;
-    if (all.held >= pool.lent.most || good >= lendable) return;
+    if (all.held >= pool.lent.most || good >= lendable) {
+      return release_short(manager, for_jobs - std::min(all.useful, for_jobs), view);
+    }
     const std::uint32_t size =
         std::min({pool.pilot_nodes, pool.lent.most - all.held, lendable - good});
     ask(manager, size, now);
+    all.able += size;
     all.useful += size;
     all.held += size;
   }
@@ -386,17 +400,31 @@ void HoldLink::ask(std::uint32_t manager, std::uint32_t nodes, Instant now) {
   table_.order_hold(hold, now);
 }
 
-/// Releases holds that were idle for long, the newest first, without falling below what is wanted.
-void HoldLink::release_surplus(std::uint32_t manager, std::uint32_t surplus, const HoldView& view) {
+bool HoldLink::is_idle(const Hold& hold, const HoldUse& use, Instant now) const {
+  return hold.state != HoldState::kReleasing && !use.used &&
+         now - hold.busy >= table_.pool(hold.manager).idle;
+}
+
+/// Releases holds that were idle for long, the newest first, up to that many nodes that take jobs.
+void HoldLink::release_idle(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
   std::vector<Hold>& holds = table_.holds();
   for (std::size_t at = holds.size(); at-- > 0;) {
     Hold& hold = holds[at];
-    if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
     const HoldUse use = use_of(hold, view);
-    const bool idle = !use.used && view.now - hold.busy >= table_.pool(manager).idle;
-    if (!idle || use.useful > surplus) continue;
-    surplus -= use.useful;
+    if (hold.manager != manager || !is_idle(hold, use, view.now) || use.able > nodes) continue;
+    nodes -= use.able;
     release(hold, "the hold was idle", view.now);
+  }
+}
+
+/// Releases idle holds that end too soon for the jobs that wait, to make room for that many nodes.
+void HoldLink::release_short(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
+  for (Hold& hold : table_.holds()) {
+    if (nodes == 0) return;
+    const HoldUse use = use_of(hold, view);
+    if (hold.manager != manager || !is_idle(hold, use, view.now) || use.useful > 0) continue;
+    nodes -= std::min(nodes, use.held);
+    release(hold, "the hold ends too soon for the jobs that wait", view.now);
   }
 }
 

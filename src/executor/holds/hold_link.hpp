@@ -83,7 +83,9 @@ class HoldLink {
   [[nodiscard]] HoldUse count(std::uint32_t manager, const HoldView& view);
   [[nodiscard]] std::string why_useless(const Hold& hold, const HoldUse& use, const HoldView& view);
   void ask(std::uint32_t manager, std::uint32_t nodes, Instant now);
-  void release_surplus(std::uint32_t manager, std::uint32_t surplus, const HoldView& view);
+  [[nodiscard]] bool is_idle(const Hold& hold, const HoldUse& use, Instant now) const;
+  void release_idle(std::uint32_t manager, std::uint32_t nodes, const HoldView& view);
+  void release_short(std::uint32_t manager, std::uint32_t nodes, const HoldView& view);
   void release(Hold& hold, const std::string& why, Instant now);
 
   HoldTable table_;

@@ -8,10 +8,11 @@
 namespace orrery {
 namespace {
 
-/// Whether jobs may start on a node that is lent, now or once its agent has joined.
-bool takes_jobs(const NodeRecord& node) {
-  return node.health == NodeHealth::kReady || node.health == NodeHealth::kSuspect ||
-         node.health == NodeHealth::kJoining;
+/// Whether jobs may start on a node of the hold, now or once its agent has joined.
+bool takes_jobs(const Hold& hold, NodeId node, const HoldView& view) {
+  const NodeHealth health = view.state.node(node).health;
+  if (health == NodeHealth::kJoining) return view.now - hold.since < view.timing.join;
+  return health == NodeHealth::kReady || health == NodeHealth::kSuspect;
 }
 
 }  // namespace
@@ -19,6 +20,7 @@ bool takes_jobs(const NodeRecord& node) {
 HoldUse& HoldUse::operator+=(const HoldUse& other) {
   held += other.held;
   drained += other.drained;
+  able += other.able;
   useful += other.useful;
   busy += other.busy;
   used = used || other.used;
@@ -51,15 +53,16 @@ bool is_mute(const State& state, const Hold& hold) {
 HoldUse use_of(const Hold& hold, const HoldView& view) {
   const auto known = static_cast<std::uint32_t>(hold.nodes.size());
   HoldUse use{.held = std::max(hold.asked, known)};
-  use.useful = use.held - known;
+  use.able = use.useful = use.held - known;
   const bool lasts = !hold.ends || *hold.ends - view.timing.margin >= view.now + view.longest;
   for (const NodeId node : hold.nodes) {
     const bool busy = has_ranks(view.state, node);
     const bool drained = is_drained(view.state, node, view.now);
     use.used = use.used || busy;
     if (drained) ++use.drained;
-    if (drained || !takes_jobs(view.state.node(node)) || !(busy || lasts)) continue;
-    ++use.useful;
+    if (drained || !takes_jobs(hold, node, view)) continue;
+    ++use.able;
+    if (busy || lasts) ++use.useful;
     if (busy) ++use.busy;
   }
   return use;

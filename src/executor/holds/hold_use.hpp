@@ -24,7 +24,8 @@ struct HoldView {
 struct HoldUse {
   std::uint32_t held = 0;     ///< lent, or asked for
   std::uint32_t drained = 0;  ///< of these
-  std::uint32_t useful = 0;   ///< of these: jobs run there, or the longest of those that wait could
+  std::uint32_t able = 0;     ///< of these: they take jobs
+  std::uint32_t useful = 0;   ///< of the able ones: jobs run there, or the longest that waits could
   std::uint32_t busy = 0;     ///< of the useful ones: ranks may be there
   bool used = false;          ///< ranks may be on some node
 

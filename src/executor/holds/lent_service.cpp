@@ -37,7 +37,10 @@ bool is_drained_by(const HoldPool& pool, const NodeRecord& record) {
 /// Whether a resumption ends the drain of the node and nothing else.
 bool is_only_drained(const State& state, NodeId node) {
   const NodeRecord& record = state.node(node);
-  if (record.is_away()) return true;
+  if (record.is_away() || record.health == NodeHealth::kLost ||
+      record.health == NodeHealth::kJoining) {
+    return true;
+  }
   if (record.health != NodeHealth::kDraining && record.health != NodeHealth::kDrained) return false;
   const ClosedTimes::Windows& windows = state.closed().windows();
   return std::none_of(windows.begin(), windows.end(), [node](const auto& each) {

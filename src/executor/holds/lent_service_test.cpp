@@ -239,5 +239,39 @@ TEST_F(LentServiceTest, NoKeyIsUsedTwiceWhenTheFleetChanges) {
   EXPECT_NE(asked<EnsureHold>()[1].key, first_key);
 }
 
+// Eight idle pilots were given back at once because a job needed a younger one.
+TEST_F(LentServiceTest, PilotsThatEndTooSoonForOneJobAreKeptForOthersUntilThereIsNoRoom) {
+  begin({.keep = 2});
+  wait(Duration::seconds(3));
+  const std::vector<EnsureHold> first = asked<EnsureHold>();
+  ASSERT_EQ(first.size(), 2u);
+  for (std::uint32_t n = 0; n < 2; ++n) {
+    run(first[n].key, std::to_string(70 + n), {name(n)});
+    holds_.back().left = Duration::minutes(50);
+  }
+  wait(Duration::seconds(3));
+  for (std::uint32_t n = 0; n < 2; ++n) cluster_.send(NodeJoined{NodeId(n), 7});
+  wait(Duration::minutes(6));
+  Submission job = cluster_.job(32);
+  job.request.estimate = Duration::hours(1);
+  (void)cluster_.submit(job);
+  cluster_.tick();
+  const std::size_t before = asked<ReleaseHold>().size();
+  EXPECT_EQ(before, 0u);
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<EnsureHold>().size(), 6u) << "two kept, and four for the job";
+  EXPECT_EQ(asked<ReleaseHold>().size(), 2u) << "there is room for four only";
+}
+
+TEST_F(LentServiceTest, APilotOnNodesOfOthersIsGivenBackAndNoOtherFollowsAtOnce) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  run(asked<EnsureHold>().at(0).key, "70", {"foreign"});
+  wait(Duration::seconds(8));
+  ASSERT_FALSE(asked<ReleaseHold>().empty());
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u);
+}
+
 }  // namespace
 }  // namespace orrery

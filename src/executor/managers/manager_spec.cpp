@@ -60,10 +60,9 @@ Status check_manager(const ManagerSpec& spec, std::map<std::string, std::string>
                       : fmt::format("nodes: \"{}\" is one of {}, too", name, at->second));
   }
   for (const std::string& option : spec.slurm.options) {
-    if (!option.starts_with("--exclude") && !option.starts_with("-x")) continue;
-    return refuse(
-        fmt::format("slurm.options: \"{}\" is not accepted; leave those nodes out of nodes",
-                    printable(option, 60)));
+    if (option != "--exclude" && !option.starts_with("-x")) continue;
+    return refuse(fmt::format("slurm.options: expected \"--exclude=NODES\", found \"{}\"",
+                              printable(option, 60)));
   }
   return check_pilots(spec, names->size());
 }

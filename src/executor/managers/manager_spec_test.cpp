@@ -84,9 +84,8 @@ TEST(Managers, AreRefusedWithTheLine) {
             "managers.yaml:4:5: pilots.nodes: expected at least 1");
   EXPECT_EQ(error("  - {name: a, nodes: \"n[1\", slurm: {}}\n").substr(0, 25),
             "managers.yaml:4:5: nodes:");
-  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {options: [\"--exclude=n2\"]}}\n"),
-            "managers.yaml:4:5: slurm.options: \"--exclude=n2\" is not accepted; leave those nodes "
-            "out of nodes");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {options: [-x, n2]}}\n"),
+            "managers.yaml:4:5: slurm.options: expected \"--exclude=NODES\", found \"-x\"");
   EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {options: [\"--exclusive=user\"]}}\n"),
             "accepted");
   EXPECT_EQ(error("  - {name: a, nodes: \"n1,n1\", slurm: {}}\n"),

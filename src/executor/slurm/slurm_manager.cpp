@@ -34,6 +34,16 @@ std::vector<std::string> environment(const std::string& slurm_conf) {
   return variables;
 }
 
+/// Returns the nodes to exclude: those of an option, which a second one would replace, too.
+std::string excluded(const std::vector<std::string>& options, std::vector<std::string> avoid) {
+  constexpr std::string_view kOption = "--exclude=";
+  if (avoid.empty()) return "";
+  for (const std::string& option : options) {
+    if (option.starts_with(kOption)) avoid.push_back(option.substr(kOption.size()));
+  }
+  return fmt::format("{}", fmt::join(avoid, ","));
+}
+
 /// Returns sbatch's arguments. sbatch takes the last of two options of one name.
 std::vector<std::string> sbatch_words(const SlurmSetup& setup, const EnsureHold& hold) {
   constexpr std::int64_t kMinute = Duration::minutes(1).count_ns();
@@ -54,7 +64,7 @@ std::vector<std::string> sbatch_words(const SlurmSetup& setup, const EnsureHold&
   add("--nodes", fmt::format("{}", hold.nodes));
   add("--time", fmt::format("{}", minutes));
   add("--output", setup.log_file);
-  add("--exclude", fmt::format("{}", fmt::join(hold.avoid, ",")));
+  add("--exclude", excluded(setup.sbatch_options, hold.avoid));
   for (const char* each : {"--dependency=singleton", "--exclusive", "--no-kill", "--no-requeue",
                            "--chdir=/", "--parsable"}) {
     words.emplace_back(each);
