@@ -93,6 +93,18 @@ TEST_F(LentNodesTest, AreEmptiedWhenTheTimeOfTheirHoldIsOver) {
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained);
 }
 
+// A keeper died a moment later: its node was at fault, and the job began there again.
+TEST_F(LentNodesTest, AreEmptiedAtOnceWhenTheirHoldIsBeingEnded) {
+  lend(node_);
+  const JobId id = cluster_.run(cluster_.job(8));
+  grant(node_, cluster_.now());
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDraining);
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kStopping);
+  cluster_.gone(id);
+  cluster_.tick();
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kQueued);
+}
+
 TEST_F(LentNodesTest, TakeJobsOfUnknownLengthAndPassThemOnAtTheirEnd) {
   lend(node_, cluster_.now() + Duration::hours(1));
   Submission endless = cluster_.job(8);

@@ -21,7 +21,7 @@ grpc::ByteBuffer serialize(const google::protobuf::Message& message) {
 GrpcStream::Next GrpcStream::next() {
   if (reactor_ == nullptr || busy_ || finished_) return Next::kNothing;
   if (!queue_.empty()) {
-    writing_ = std::move(queue_.front());
+    writing_.Swap(&queue_.front());
     queue_.pop_front();
     waiting_bytes_ -= writing_.Length();
     busy_ = true;

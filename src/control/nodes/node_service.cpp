@@ -189,7 +189,9 @@ bool NodeService::is_closed(NodeId node) const {
          state_.node(node).lent_until <= recorder_.now();
 }
 
+// A loan that is over ends at once: no job starts there any more, and what fails next is no fault.
 void NodeService::lend_until(NodeId node, Instant until) {
+  if (until <= recorder_.now()) return end_loan(node);
   if (until != Instant::max()) parts_.timers.set_window(until);
   const NodeRecord& record = state_.node(node);
   const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
@@ -203,11 +205,13 @@ void NodeService::end_loans() {
     if (!closure.loan || recorder_.now() < closure.from) continue;
     for (const NodeDevices& at : closure.nodes) over.push_back(at.node);
   }
-  for (const NodeId node : over) {
-    const NodeHealth health = state_.node(node).health;
-    const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
-    if (working) drain({node, true, kTimeOver}, DrainedBy::kWindow);
-  }
+  for (const NodeId node : over) end_loan(node);
+}
+
+void NodeService::end_loan(NodeId node) {
+  const NodeHealth health = state_.node(node).health;
+  const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
+  if (working) drain({node, true, kTimeOver}, DrainedBy::kWindow);
 }
 
 // The window's nodes take work again, unless another window, an operator's drain or a fault

@@ -53,6 +53,7 @@ class NodeService {
   [[nodiscard]] bool is_closed(NodeId node) const;
   [[nodiscard]] const char* not_ready(NodeId node) const;
   void end_loans();
+  void end_loan(NodeId node);
   void close_window(std::uint32_t window, const Maintenance& plan);
   void leave_windows(NodeId node);
 

@@ -18,8 +18,8 @@ class LiveLogFixture : public LiveHostFixture {
                              .state = host_->state(),
                              .settings = settings_,
                              .commit_times = times_,
-                             .history = history_,
-                             .writer = std::make_unique<HistoryWriter>(HistoryWriterOptions{})};
+                             .history = history_};
+    options.writer = std::make_unique<HistoryWriter>(HistoryWriterOptions{});
     options.durable = [this](std::uint64_t input) { durable_.push_back(input); };
     options.failed = [](const Error& error) { FAIL() << error.text(); };
     options.archive_put = [this](const StorageStatus& put) { puts_.push_back(put); };

@@ -41,7 +41,9 @@ Status check_pilots(const ManagerSpec& spec, std::size_t nodes) {
 
 /// `taken`: the managers of nodes that were named before.
 Status check_manager(const ManagerSpec& spec, std::map<std::string, std::string>& taken) {
-  const auto refuse = [&](std::string why) -> Status { return input_error(spec.where, why); };
+  const auto refuse = [&](const std::string& why) -> Status {
+    return input_error(spec.where, why);
+  };
   if (!is_name(spec.name)) {
     return refuse(fmt::format("name: expected up to 32 small letters, digits and \"-\", found {}",
                               printable(spec.name, 60)));
