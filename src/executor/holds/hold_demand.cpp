@@ -66,7 +66,7 @@ class Demand {
       const auto whole = whole_run_time(job.submission->request, role, option, {});
       const Duration left =
           whole ? Duration::from_seconds(whole->count_seconds() * (1 - job.done)) : Duration();
-      if (left > usable_) continue;
+      if (whole && left > usable_) continue;
       if (gang.node_devices < per_node_ && gang.devices <= gang.node_devices) {
         return Needs{.devices = gang.share < kWholeDevice ? 1 : gang.devices, .longest = left};
       }

@@ -60,6 +60,8 @@ TEST_F(HoldDemandTest, LeavesOutJobsThatAreLongerThanALoan) {
   endless.request.estimate.reset();
   (void)cluster_.submit(endless);
   EXPECT_EQ(needed(), 1u);
+  EXPECT_EQ(nodes_needed(cluster_.core(), lent_, Duration::seconds(-60)).nodes, 1u)
+      << "a loan too short for any job of known length";
 }
 
 TEST_F(HoldDemandTest, FollowsACancelledJobThatBlockedTheOthers) {

@@ -1,5 +1,5 @@
 // executor/holds/hold_use.hpp - what a hold is good for: how many of its nodes can take jobs, and
-// whether it is worth to be kept.
+// whether its agents have joined.
 //
 // Pure functions of a hold and control's state. Cost: O(nodes of the hold).
 #pragma once
@@ -40,6 +40,7 @@ struct HoldUse {
 /// Whether no agent of the hold has joined since its nodes were lent.
 [[nodiscard]] bool is_mute(const State& state, const Hold& hold);
 
+/// Counts the nodes of a hold by what they are good for.
 [[nodiscard]] HoldUse use_of(const Hold& hold, const HoldView& view);
 
 }  // namespace orrery

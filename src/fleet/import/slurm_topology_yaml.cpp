@@ -149,19 +149,28 @@ Result<SlurmSwitch> read_block(const DocumentNode& node) {
   return SlurmSwitch{{std::move(entry.name), entry.where}, *std::move(nodes), std::nullopt};
 }
 
+/// Reads the list of switches or blocks that a topology has under the key. `one` reads an item.
+template <class Struct>
+Result<std::vector<SlurmSwitch>> read_list(const DocumentNode& node, std::string_view key,
+                                           Result<SlurmSwitch> (*one)(const DocumentNode&)) {
+  auto items = mappings_in<Struct>(node, key);
+  if (!items) return forward_error(items);
+  std::vector<SlurmSwitch> list;
+  list.reserve(items->size());
+  for (const DocumentNode& item : *items) {
+    Result<SlurmSwitch> read = one(item);
+    if (!read) return forward_error(read);
+    list.push_back(*std::move(read));
+  }
+  return list;
+}
+
 Result<SlurmSwitches> read_tree(const DocumentNode& node) {
   SlurmTreeEntry entry;
   if (Status read = read_struct(node, entry, {}); !read) return forward_error(read);
-  auto items = mappings_in<SlurmTreeEntry>(node, "switches");
-  if (!items) return forward_error(items);
-  SlurmSwitches tree{ImportedTopology::kSwitches, {}};
-  tree.switches.reserve(items->size());
-  for (const DocumentNode& item : *items) {
-    Result<SlurmSwitch> read = read_switch(item);
-    if (!read) return forward_error(read);
-    tree.switches.push_back(*std::move(read));
-  }
-  return tree;
+  auto switches = read_list<SlurmTreeEntry>(node, "switches", read_switch);
+  if (!switches) return forward_error(switches);
+  return SlurmSwitches{ImportedTopology::kSwitches, *std::move(switches)};
 }
 
 // Each size must be the first one times a power of two, of at most 2^15. A single size may stand
@@ -190,16 +199,9 @@ Result<SlurmSwitches> read_blocks(const DocumentNode& node) {
   if (const auto sizes = read_elsewhere<SlurmBlocksEntry>(node, "block_sizes"); sizes) {
     if (Status checked = check_block_sizes(*sizes); !checked) return forward_error(checked);
   }
-  auto items = mappings_in<SlurmBlocksEntry>(node, "blocks");
-  if (!items) return forward_error(items);
-  SlurmSwitches blocks{ImportedTopology::kBlocks, {}};
-  blocks.switches.reserve(items->size());
-  for (const DocumentNode& item : *items) {
-    Result<SlurmSwitch> read = read_block(item);
-    if (!read) return forward_error(read);
-    blocks.switches.push_back(*std::move(read));
-  }
-  return blocks;
+  auto blocks = read_list<SlurmBlocksEntry>(node, "blocks", read_block);
+  if (!blocks) return forward_error(blocks);
+  return SlurmSwitches{ImportedTopology::kBlocks, *std::move(blocks)};
 }
 
 Status read_flat(const DocumentNode& node) {
