@@ -175,9 +175,12 @@ Result<SharedLog> Daemon::shared_log() const {
     if (names_port(peer)) continue;
     return input_error({}, fmt::format("--peer: expected HOST:PORT, found \"{}\"", peer));
   }
+  const ControllerSettings& settings = controller_options_->settings;
   return open_shared_log({.url = options_.store,
                           .directory = options_.doors.state + "/store",
-                          .writer = doors_->name()});
+                          .writer = doors_->name(),
+                          .speaks_for = Duration::from_seconds(settings.speaks_for.value()),
+                          .claims_after = Duration::from_seconds(settings.claims_after.value())});
 }
 
 Status Daemon::begin_standby() {

@@ -64,7 +64,10 @@ std::vector<UnknownRanks> ControlHost::unknown_in(const Report& report) const {
 
 void ControlHost::deliver(const Report& report, Instant now) {
   if (lost_jobs_ == LostJobs::kAsk) {
-    for (const UnknownRanks& each : unknown_in(report)) {
+    const std::vector<UnknownRanks> unknown = unknown_in(report);
+    // A controller that has taken over may have started them; the agent repeats its report.
+    if (!unknown.empty() && !outlet_.may_speak()) return;
+    for (const UnknownRanks& each : unknown) {
       const bool known = std::find(halted_by_.begin(), halted_by_.end(), each) != halted_by_.end();
       if (!known && halted_by_.size() < kUnknownMax) halted_by_.push_back(each);
     }

@@ -7,6 +7,26 @@
 #include "base/text/utf8.hpp"
 
 namespace orrery {
+namespace {
+
+/// A former leader has been silent for a second when another one begins; until then an order that
+/// it has sent arrives, and a process that was paused finds out.
+Status check_times(const ControllerSettings& settings, const SourcePosition& at) {
+  constexpr Seconds kSpeaksMin{1};
+  constexpr Seconds kClaimsMax{600};
+  constexpr Seconds kSilenceMin{1};
+  constexpr double kRounding = 1e-9;
+  if (settings.speaks_for < kSpeaksMin || settings.claims_after > kClaimsMax) {
+    return input_error(at, "speaks_for, claims_after: expected times of 1 s to 10 min");
+  }
+  const Seconds silence = settings.claims_after - settings.speaks_for;
+  if (silence.value() >= kSilenceMin.value() - kRounding) return {};
+  return input_error(at, fmt::format("claims_after: expected at least 1 s more than speaks_for, "
+                                     "which is {:g} s; found {:g} s",
+                                     settings.speaks_for.value(), settings.claims_after.value()));
+}
+
+}  // namespace
 
 Result<ControllerSettings> read_controller_settings(const Document& document) {
   ControllerSettings settings;
@@ -40,6 +60,7 @@ Result<ControllerSettings> read_controller_settings(const Document& document) {
   if (settings.snapshot_every < kSnapshotMin || settings.snapshot_every > kSnapshotMax) {
     return input_error(root.position(), "snapshot_every: expected a size of 64 KiB to 64 GiB");
   }
+  if (Status times = check_times(settings, root.position()); !times) return forward_error(times);
   return settings;
 }
 

@@ -29,6 +29,10 @@ struct ControllerSettings {
   /// Bytes of log after which it is compacted: a snapshot is written, and the log that the previous
   /// snapshot covers is dropped and its space freed.
   Bytes snapshot_every{std::uint64_t{32} << 20};
+  /// How long after it began its last write to a shared log a controller may act on the log, see
+  /// StoreTraits.
+  Seconds speaks_for{1.2};
+  Seconds claims_after{2.2};  ///< silence of the leader after which it is replaced
 };
 
 template <class Visitor, SameStruct<ControllerSettings> Self>
@@ -43,10 +47,12 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("jobs_max", s.jobs_max);
   visitor.optional("retain", s.retain);
   visitor.optional("snapshot_every", s.snapshot_every);
+  visitor.optional("speaks_for", s.speaks_for);
+  visitor.optional("claims_after", s.claims_after);
 }
 
 /// Errors: file:line:column, of the form; another kind; a wait that is negative or above a day; a
-/// negative limit. O(length).
+/// negative limit; less than a second between speaks_for and claims_after. O(length).
 [[nodiscard]] Result<ControllerSettings> read_controller_settings(const Document& document);
 
 }  // namespace orrery

@@ -47,9 +47,9 @@ struct Told {
 
 struct Fixture {
   explicit Fixture(BackendKind kind) : backend(make_backend(kind)), store(backend->open()) {}
-  GroupCommitOptions options() { return options_for(*store); }
+  CommitOptions options() { return options_for(*store); }
   /// Options for another store than the backend's.
-  GroupCommitOptions options_for(Store& of) {
+  CommitOptions options_for(Store& of) {
     return {.store = of,
             .term = *of.claim(),
             .newest = of.extent()->newest,
@@ -144,7 +144,7 @@ TEST(GroupCommitThreads, WhereThereIsNoRoomSomeMayBeMadeOnce) {
   disk.room = 10;
   MemoryStore store(disk);
   Fixture with(BackendKind::kMemory);
-  GroupCommitOptions options = with.options_for(store);
+  CommitOptions options = with.options_for(store);
   int asked = 0;
   options.make_room = [&] {
     disk.room += asked == 0 ? 10 : 0;
@@ -240,7 +240,7 @@ TEST(GroupCommitThreads, AStoreThatGivesNoAnswerIsAskedAgain) {
   std::atomic<int> silent = 3;
   SilentStore store(disk, silent);
   Fixture with(BackendKind::kMemory);
-  GroupCommitOptions options = with.options_for(store);
+  CommitOptions options = with.options_for(store);
   std::vector<bool> answers;
   std::vector<Instant> spoke;
   options.spoke = [&](Instant at) { spoke.push_back(at); };
@@ -256,12 +256,47 @@ TEST(GroupCommitThreads, AStoreThatGivesNoAnswerIsAskedAgain) {
   EXPECT_EQ(store.extent()->newest, 1u);
 }
 
+/// Shows 1 s more with each look.
+class SteppingClock final : public Clock {
+ public:
+  [[nodiscard]] Instant now_wall() const override { return now_monotonic(); }
+  [[nodiscard]] Instant now_monotonic() const override {
+    return Instant() + Duration::seconds(++looks_);
+  }
+
+ private:
+  mutable std::atomic<std::int64_t> looks_ = 0;
+};
+
+TEST(GroupCommitThreads, AWriteThatIsTriedAgainLetsTheWriterSpeakFromItsFirstTryOn) {
+  MemoryDisk disk;
+  std::atomic<int> silent = 3;
+  SilentStore store(disk, silent);
+  Fixture with(BackendKind::kMemory);
+  const SteppingClock clock;
+  CommitOptions once = with.options_for(store);
+  std::vector<Instant> spoke;
+  GroupCommit commit({.store = once.store,
+                      .term = once.term,
+                      .newest = once.newest,
+                      .clock = clock,
+                      .inbox = once.inbox,
+                      .durable = once.durable,
+                      .failed = once.failed,
+                      .spoke = [&](Instant at) { spoke.push_back(at); }});
+  (void)commit.submit("one");
+  with.inbox.run_until([&] { return spoke.size() >= 3; });
+  for (std::size_t i = 0; i < spoke.size(); ++i) {
+    EXPECT_EQ(spoke[i], Instant() + Duration::seconds(static_cast<std::int64_t>(i) + 1));
+  }
+}
+
 TEST(GroupCommitThreads, AStoreThatOthersFollowAndThatIsFullIsAskedAgain) {
   MemoryDisk disk;
   std::atomic<int> silent = 3;
   SilentStore store(disk, silent, StorageFailure::kFull);
   Fixture with(BackendKind::kMemory);
-  GroupCommitOptions options = with.options_for(store);
+  CommitOptions options = with.options_for(store);
   std::vector<bool> answers;
   options.answers = [&](const StorageStatus& status) { answers.push_back(status.has_value()); };
   GroupCommit commit(std::move(options));
@@ -277,7 +312,7 @@ TEST(GroupCommitThreads, AnIdleWriterShowsThatItLives) {
   SilentStore store(disk, silent);
   Fixture with(BackendKind::kMemory);
   std::size_t spoke = 0;
-  GroupCommitOptions options = with.options_for(store);
+  CommitOptions options = with.options_for(store);
   options.spoke = [&](Instant) { ++spoke; };
   GroupCommit commit(std::move(options));
   with.inbox.run_until([&] { return spoke >= 3; });

@@ -32,7 +32,7 @@ struct HistoryWriterOptions {
   std::uint64_t before = 0;  ///< history hash of the store's content
 };
 
-/// Turns events into bytes for GroupCommit::submit. To put a snapshot: submit take(), put
+/// Turns events into bytes for LogCommits::submit. To put a snapshot: submit take(), put
 /// snapshot(), then call begin_segment().
 class HistoryWriter {
  public:
@@ -222,6 +222,8 @@ class FollowedCore {
   /// unusable.
   [[nodiscard]] HistoryResult<void> take(const Batch& next);
   [[nodiscard]] std::uint64_t newest() const { return reader_->batch(); }
+  /// The history hash up to the end of that batch.
+  [[nodiscard]] std::uint64_t history_hash() const { return reader_->history_hash(); }
   [[nodiscard]] const State& state() const;
   /// Resumes the core and gives it away.
   [[nodiscard]] RecoveredCore lead();

@@ -4,9 +4,10 @@
 // The writer needs no lease. A claim names what the follower has seen last, and succeeds only if
 // nothing was written since; from then on every write of the earlier writer fails. So a follower
 // that lags behind claims nothing, and one that claims has every batch. The time rule is the
-// followers' and the writer's (StoreTraits::speaks_for, FollowRule::claims_after); the store keeps
-// its content right without it. Implemented over etcd (store/etcd/etcd_store.hpp) and, for tests
-// and the twin, in memory.
+// followers' and the writer's (StoreTraits::speaks_for, SharedLog::claims_after); the store keeps
+// its content right without it. Implemented over etcd (store/etcd/etcd_store.hpp), in memory for
+// tests, and in virtual time (twin/replicas/virtual_store.hpp).
+// Invariant: every append, beat and put of texts changes what a claim is compared with.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct WriterSeen {
   std::uint64_t claim_mark = 0;  ///< of the claim
   std::uint64_t beat_mark = 0;   ///< of the newest beat
   std::uint64_t newest = 0;      ///< newest batch
+  Duration speaks_for;           ///< StoreTraits::speaks_for of that writer; 0: it does not say
 
   friend bool operator==(const WriterSeen&, const WriterSeen&) = default;
 };

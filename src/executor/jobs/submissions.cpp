@@ -89,17 +89,22 @@ void Submissions::classify(ChangeJob& change) {
   change.class_id = options_.setup.intake().class_of(request);
 }
 
+void Submissions::refuse(Error why, const Answered& answered) {
+  options_.host.control().after_durable(
+      [why = std::move(why), answered] { answered(tl::unexpected(why)); });
+}
+
 void Submissions::submit(const JobText& text, const std::string& request_id, Answered answered) {
   LiveHost& host = options_.host;
-  if (Status running = host.check_running(); !running) return answered(forward_error(running));
+  if (Status running = host.check_running(); !running) return refuse(running.error(), answered);
   if (std::vector<JobId> known = answered_before(request_id); !known.empty()) {
     return host.control().after_durable(
         [known = std::move(known), answered = std::move(answered)] { answered(known); });
   }
   Result<std::vector<SubmitJob>> jobs = read(text);
-  if (!jobs) return answered(forward_error(jobs));
+  if (!jobs) return refuse(jobs.error(), answered);
   if (Status possible = options_.agents.check_user(jobs->front().run_as); !possible) {
-    return answered(forward_error(possible));
+    return refuse(possible.error(), answered);
   }
   auto all = std::make_shared<Gathered>(Gathered{std::move(answered), {}, {}, jobs->size()});
   // The jobs of one text become durable together.

@@ -33,7 +33,7 @@ class Submissions {
 
   using Answered = std::function<void(Result<std::vector<JobId>>)>;
   /// Submits the jobs of a text. A repeated call with the same request id returns the same jobs.
-  /// `answered` is called once the answer is durable.
+  /// `answered` is called once the answer, or what a refusal rests on, is durable.
   void submit(const JobText& text, const std::string& request_id, Answered answered);
   /// Returns JobIntake::appraise() of the jobs of a text that was not submitted yet. A text that
   /// names neither a deadline nor a budget is not read. Errors: those of submit().
@@ -48,6 +48,8 @@ class Submissions {
   void limits_changed() { limits_.set(options_.settings); }
 
  private:
+  /// Answers with an error that rests on the present state.
+  void refuse(Error why, const Answered& answered);
   [[nodiscard]] Result<std::vector<SubmitJob>> read(const JobText& text);
   [[nodiscard]] std::vector<JobId> answered_before(const std::string& request_id) const;
   [[nodiscard]] const State& state() const { return options_.host.state(); }

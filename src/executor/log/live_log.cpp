@@ -4,8 +4,17 @@
 #include <utility>
 
 #include "control/state/snapshot.hpp"
+#include "store/group_commit.hpp"
 
 namespace orrery {
+namespace {
+
+std::unique_ptr<LogCommits> make_commits(const MakeCommits& make, CommitOptions options) {
+  if (make) return make(std::move(options));
+  return std::make_unique<GroupCommit>(std::move(options));
+}
+
+}  // namespace
 
 LiveLog::LiveLog(const Env& env, const Log& log, Options options)
     : env_(env),
@@ -22,30 +31,31 @@ LiveLog::LiveLog(const Env& env, const Log& log, Options options)
                 {},
                 options.claim.term,
                 options.history.newest},
-      commits_(std::make_unique<GroupCommit>(GroupCommitOptions{
-          .store = options.claim.store,
-          .term = options.claim.term,
-          .newest = options.history.newest,
-          .clock = env.clock,
-          .inbox = env.inbox,
-          .durable =
-              [this, durable = std::move(options.durable)](std::uint64_t batch) {
-                const std::uint64_t input = waiting_.durable(batch);
-                if (input != 0) durable(input);
-              },
-          .failed = [failed =
-                         std::move(options.failed)](const StorageError& error) { failed(error); },
-          .spoke = [this](Instant began) { spoke(began); },
-          .answers = [this](const StorageStatus& status) { note_answers(status); },
-          .snapshot_put =
-              [this](const StorageStatus& put) {
-                if (!put) {
-                  log_.warning(env_.clock.now_wall(), "no snapshot",
-                               {{"why", put.error().message}});
-                }
-              },
-          .archive_put = std::move(options.archive_put),
-          .make_room = std::move(options.make_room)})) {}
+      commits_(make_commits(
+          options.claim.make_commits,
+          {.store = options.claim.store,
+           .term = options.claim.term,
+           .newest = options.history.newest,
+           .clock = env.clock,
+           .inbox = env.inbox,
+           .durable =
+               [this, durable = std::move(options.durable)](std::uint64_t batch) {
+                 const std::uint64_t input = waiting_.durable(batch);
+                 if (input != 0) durable(input);
+               },
+           .failed = [failed =
+                          std::move(options.failed)](const StorageError& error) { failed(error); },
+           .spoke = [this](Instant began) { spoke(began); },
+           .answers = [this](const StorageStatus& status) { note_answers(status); },
+           .snapshot_put =
+               [this](const StorageStatus& put) {
+                 if (!put) {
+                   log_.warning(env_.clock.now_wall(), "no snapshot",
+                                {{"why", put.error().message}});
+                 }
+               },
+           .archive_put = std::move(options.archive_put),
+           .make_room = std::move(options.make_room)})) {}
 
 void LiveLog::note(const Input& input) {
   if (record_ != nullptr) record_->note(input);

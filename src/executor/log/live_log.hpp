@@ -24,7 +24,7 @@
 #include "executor/controller_settings.hpp"
 #include "executor/log/live_record.hpp"
 #include "executor/log/waiting_batches.hpp"
-#include "store/group_commit.hpp"
+#include "store/commit/log_commits.hpp"
 #include "store/history.hpp"
 
 namespace orrery {
@@ -35,7 +35,8 @@ class LiveLog {
   struct Claim {
     Store& store;
     StoreTerm term = StoreTerm::kNone;
-    Instant at;  ///< when the claim began, by the monotonic clock
+    Instant at;                     ///< when the claim began, by the monotonic clock
+    MakeCommits make_commits = {};  ///< makes what commits; empty: a GroupCommit
   };
   struct Options {
     Claim claim;
@@ -53,7 +54,7 @@ class LiveLog {
     std::function<void(const Error&)> failed;
     /// put_archived() is done, or failed for lack of space.
     std::function<void(const StorageStatus&)> archive_put;
-    /// See GroupCommitOptions.
+    /// See CommitOptions.
     std::function<RoomMade()> make_room;
   };
   LiveLog(const Env& env, const Log& log, Options options);
@@ -86,7 +87,7 @@ class LiveLog {
   /// Puts texts beside the log, durable before anything that is appended later.
   void put_texts(const StoreTexts& texts);
   /// Puts texts that the log does not depend on, and waits until they are durable. Errors: see
-  /// GroupCommit::put_texts_now().
+  /// LogCommits::put_texts_now().
   [[nodiscard]] StorageStatus put_texts_now(const StoreTexts& texts) const {
     return commits_->put_texts_now(texts);
   }
@@ -131,7 +132,7 @@ class LiveLog {
     StoreTerm term = StoreTerm::kNone;
     std::uint64_t begun_at = 0;  ///< newest batch at the beginning of the term
   } speaking_;
-  std::unique_ptr<GroupCommit> commits_;
+  std::unique_ptr<LogCommits> commits_;
 };
 
 }  // namespace orrery

@@ -60,7 +60,7 @@ LiveStore::LiveStore(const Env& env, const Log& log, ClaimedStore claimed, Optio
       open_log_(std::move(claimed.open_log)),
       room_(env, log, *store_),
       log_(env, log,
-           {.claim = {*store_, claimed.term, claimed.claimed},
+           {.claim = {*store_, claimed.term, claimed.claimed, std::move(claimed.make_commits)},
             .state = options.host.state(),
             .settings = options.settings,
             .commit_times = options.counts.commit,

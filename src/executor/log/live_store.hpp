@@ -35,6 +35,7 @@ struct ClaimedStore {
   OpenReader open_archive;
   std::unique_ptr<StoreReader> archive;  ///< for reads beside the thread that commits
   std::unique_ptr<DiskWatch> disk;
+  MakeCommits make_commits = {};  ///< see LiveLog
 };
 
 class LiveStore {

@@ -23,8 +23,8 @@ struct SharedLog {
   /// Text that the other controllers, and through them clients, know this one by when it leads.
   std::string writer;
   /// Silence of the writer after which it is replaced. The difference to the store's
-  /// StoreTraits::speaks_for, 1 s with etcd, is how long the former writer has sent nothing by
-  /// then.
+  /// StoreTraits::speaks_for is how long the former writer has sent nothing by then; a writer that
+  /// speaks longer than this controller would is given that time, too.
   Duration claims_after = Duration::milliseconds(2200);
 };
 

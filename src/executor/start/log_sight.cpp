@@ -5,9 +5,15 @@
 namespace orrery {
 
 void LogSight::see(const WriterSeen& seen, Instant now) {
+  if (!(seen == seen_)) claim_.reset();
   seen_ = seen;
   at_ = now;
   expect(seen.newest);
+}
+
+Instant LogSight::begin_claim(Instant now) {
+  if (!claim_) claim_ = now;
+  return *claim_;
 }
 
 void LogSight::expect(std::uint64_t batch) { newest_ = std::max(newest_, batch); }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "base/time.hpp"
@@ -31,6 +32,9 @@ class LogSight {
   /// The writer was seen, and everything it had written then was applied. Instants are of the
   /// monotonic clock.
   void see(const WriterSeen& seen, Instant now);
+  /// A claim that names the writer as it was seen begins. Returns when the first such claim began:
+  /// a store that gave no answer to it may have carried it out then.
+  [[nodiscard]] Instant begin_claim(Instant now);
   /// The log has batches up to this one.
   void expect(std::uint64_t batch);
 
@@ -40,8 +44,9 @@ class LogSight {
 
  private:
   WriterSeen seen_;
-  std::uint64_t newest_ = 0;  ///< batch that is known to exist
-  Instant at_;                ///< when the writer was seen last
+  std::uint64_t newest_ = 0;      ///< batch that is known to exist
+  Instant at_;                    ///< when the writer was seen last
+  std::optional<Instant> claim_;  ///< when the first claim since then began
 };
 
 }  // namespace orrery

@@ -30,5 +30,16 @@ TEST(LogSight, TheAgeIsThatOfTheNewestSignOfTheWriter) {
   EXPECT_EQ(sight.progress(10, at(5000)).behind, Duration::seconds(3)) << "that is no sign of it";
 }
 
+TEST(LogSight, AClaimThatIsRepeatedBeganWithItsFirstTryUntilSomethingElseIsSeen) {
+  const Instant begin;
+  LogSight sight(begin);
+  sight.see({.term = 1, .newest = 3}, begin);
+  EXPECT_EQ(sight.begin_claim(begin + Duration::seconds(2)), begin + Duration::seconds(2));
+  sight.see({.term = 1, .newest = 3}, begin + Duration::seconds(3));
+  EXPECT_EQ(sight.begin_claim(begin + Duration::seconds(5)), begin + Duration::seconds(2));
+  sight.see({.term = 1, .newest = 4}, begin + Duration::seconds(6));
+  EXPECT_EQ(sight.begin_claim(begin + Duration::seconds(9)), begin + Duration::seconds(9));
+}
+
 }  // namespace
 }  // namespace orrery

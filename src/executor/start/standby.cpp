@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "fleet/spec/spec.hpp"
@@ -184,7 +185,7 @@ void Standby::see(const WriterSeen& seen) {
   if (StorageStatus noted = store_->note_seen(seen, next_job); !noted) {
     return give_up(noted.error());
   }
-  claim_at(seen.term == 0 ? now : now + options_.shared->claims_after);
+  claim_at(seen.term == 0 ? now : now + patience());
 }
 
 void Standby::note_store(const StorageError& why) {
@@ -194,6 +195,11 @@ void Standby::note_store(const StorageError& why) {
                         {{"why", why.message}});
   }
   give_up(why);
+}
+
+Duration Standby::patience() const {
+  const Duration longer = sight_.writer().speaks_for - store_->traits().speaks_for;
+  return options_.shared->claims_after + std::max(longer, Duration());
 }
 
 void Standby::call_at(Instant at, void (Standby::*then)()) {
@@ -211,11 +217,12 @@ void Standby::claim() {
   if (seen.term != 0 && seen.newest != newest()) {  // its batches have not come yet
     return claim_at(began + kClaimAgain);
   }
+  const Instant first = sight_.begin_claim(began);
   const StorageResult<StoreTerm> term = store_->claim_after(seen, options_.shared->writer);
-  if (term) return lead(*term, began);
+  if (term) return lead(*term, first);
   const StorageFailure failure = term.error().failure;
   if (failure == StorageFailure::kSuperseded) {  // what was written is on its way to here
-    return claim_at(env_.clock.now_monotonic() + options_.shared->claims_after);
+    return claim_at(env_.clock.now_monotonic() + patience());
   }
   if (failure == StorageFailure::kUnavailable || failure == StorageFailure::kFull) {
     note_store(term.error());
@@ -230,7 +237,7 @@ void Standby::probe() {
   if (phase_ != Phase::kFollows) return;
   const Instant now = env_.clock.now_monotonic();
   if (is_away()) return call_at(now + kClaimAgain, &Standby::probe);
-  claim_at(now + options_.shared->claims_after);
+  claim_at(now + patience());
 }
 
 void Standby::lead(StoreTerm term, Instant began) {

@@ -51,6 +51,10 @@ class Standby {
   /// The newest batch that was applied, and the state after it; none: the log has not begun.
   [[nodiscard]] std::uint64_t newest() const { return core_ == nullptr ? 0 : core_->newest(); }
   [[nodiscard]] const State* state() const { return core_ == nullptr ? nullptr : &core_->state(); }
+  /// The history hash up to that batch.
+  [[nodiscard]] std::uint64_t history_hash() const {
+    return core_ == nullptr ? 0 : core_->history_hash();
+  }
   [[nodiscard]] StandbyProgress progress() const {
     return sight_.progress(newest(), env_.clock.now_monotonic());
   }
@@ -69,6 +73,8 @@ class Standby {
   void note_store(const StorageError& why);
   void call_at(Instant at, void (Standby::*then)());
   void claim_at(Instant at) { call_at(at, &Standby::claim); }
+  /// The silence of the present writer after which it is replaced.
+  [[nodiscard]] Duration patience() const;
   void open_again();
   void claim();
   void probe();

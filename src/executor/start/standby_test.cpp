@@ -178,6 +178,16 @@ TEST_F(StandbyTest, AStandbyArchivesWhatTheLeaderArchives) {
   EXPECT_EQ(third.store->kept, second.store->kept) << "also from the log that it begins with";
 }
 
+TEST_F(StandbyTest, AWriterThatSpeaksLongerThanThisControllerWouldIsReplacedLater) {
+  MemorySharedStore writer(service_);
+  service_.speaks_for = MemorySharedStore::shared_traits().speaks_for + Duration::milliseconds(500);
+  ASSERT_TRUE(writer.claim());
+  Member& second = start("b:1");
+  pass(Duration::milliseconds(600));
+  EXPECT_EQ(second.controller, nullptr) << "its own patience of 0.3 s is over";
+  await([&] { return second.controller != nullptr; });
+}
+
 TEST_F(StandbyTest, AStandbyThatHearsNothingClaimsNothing) {
   Member& first = start_leader("a:1");
   Member& second = start("b:1");

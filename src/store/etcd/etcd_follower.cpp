@@ -178,6 +178,7 @@ class EtcdFollower::Run {
       seen_.claim_mark = mark;
       seen_.term = claim->term;
       seen_.writer = std::move(claim->writer);
+      seen_.speaks_for = claim->speaks_for;
       changed_ = true;
     }
     return Verdict::kGoOn;

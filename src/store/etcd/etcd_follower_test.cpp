@@ -153,6 +153,7 @@ TEST_F(EtcdFollowerTest, FirstReportsWhatIsThereAndThenWhatComes) {
   ASSERT_TRUE(writer().put_texts(term(), {{"a", "text"}}));
   EXPECT_TRUE(wait([this] { return texts() > 0; }));
   const auto other = *EtcdStore::open(server().location(), local("other"));
+  ASSERT_TRUE(wait([&] { return seen() == *other->look(); }));
   const StorageResult<StoreTerm> term = other->claim_after(seen(), "other, for the test");
   ASSERT_TRUE(term) << term.error().text() << ": what was seen is enough to claim";
   ASSERT_TRUE(wait([this] { return seen().term == 2; }));

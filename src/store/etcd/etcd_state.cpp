@@ -49,6 +49,7 @@ StorageStatus take_term(const std::string& store, const etcd::RangeResponse& fou
   if (!claim) return forward_failure(claim);
   state.seen.term = claim->term;
   state.seen.writer = std::move(claim->writer);
+  state.seen.speaks_for = claim->speaks_for;
   state.seen.claim_mark = static_cast<std::uint64_t>(found.kvs(0).mod_revision());
   state.nonce = claim->nonce;
   return {};
@@ -84,8 +85,10 @@ StorageStatus take_extent(const std::string& store, const EtcdKeys& keys,
 }  // namespace
 
 std::string EtcdClaim::json() const {
-  return nlohmann::json{
-      {"term", term}, {"writer", writer}, {"nonce", fmt::format("{:016x}", nonce)}}
+  return nlohmann::json{{"term", term},
+                        {"writer", writer},
+                        {"nonce", fmt::format("{:016x}", nonce)},
+                        {"speaks_for_ns", speaks_for.count_ns()}}
       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -103,7 +106,10 @@ StorageResult<EtcdClaim> parse_claim(const std::string& store, const etcd::KeyVa
   if (!term.is_number_unsigned() || !writer.is_string() || !number) {
     return damaged_key(store, found.key(), "expected a claim: term, writer and nonce, as JSON");
   }
-  return EtcdClaim{term.get<std::uint64_t>(), writer.get<std::string>(), *number};
+  const nlohmann::json speaks_for = member("speaks_for_ns");
+  const std::int64_t lasts = speaks_for.is_number_integer() ? speaks_for.get<std::int64_t>() : 0;
+  return EtcdClaim{term.get<std::uint64_t>(), writer.get<std::string>(), *number,
+                   Duration::nanoseconds(lasts)};
 }
 
 StorageResult<EtcdState> read_state(EtcdClient& client, const EtcdKeys& keys) {

@@ -22,6 +22,7 @@ struct EtcdClaim {
   std::uint64_t term = 0;
   std::string writer;
   std::uint64_t nonce = 0;  ///< distinguishes this claim from any other
+  Duration speaks_for;      ///< StoreTraits::speaks_for of the writer; 0: it is older than this
 
   [[nodiscard]] std::string json() const;
 };

@@ -11,7 +11,6 @@ namespace {
 /// The size at which etcd commits most bytes in a second without long delays.
 constexpr std::size_t kBatchBytes = std::size_t{128} << 10;
 constexpr Duration kBeatEvery = Duration::milliseconds(500);
-constexpr Duration kSpeaksFor = Duration::milliseconds(1200);
 constexpr int kClaimsMax = 8;
 
 }  // namespace
@@ -19,7 +18,8 @@ constexpr int kClaimsMax = 8;
 EtcdStore::EtcdStore(std::unique_ptr<EtcdClient> client, EtcdStoreSettings settings)
     : client_(std::move(client)),
       reader_(*client_),
-      writer_(*client_, settings.snapshot_bytes_per_second) {}
+      writer_(*client_, settings.snapshot_bytes_per_second),
+      speaks_for_(settings.speaks_for) {}
 
 StorageResult<std::unique_ptr<EtcdStore>> EtcdStore::open(const EtcdLocation& location,
                                                           const std::string& local,
@@ -85,7 +85,8 @@ StorageResult<StoreTerm> EtcdStore::claim_above(StoreTerm passed) {
     term = writer_.claim({.seen = state->seen,
                           .writer = "",
                           .rule = ClaimRule::kTakeOver,
-                          .passed = static_cast<std::uint64_t>(passed)});
+                          .passed = static_cast<std::uint64_t>(passed),
+                          .speaks_for = speaks_for_});
     if (term) return claimed(*term);
     // Another writer was faster, or the read was late.
     if (term.error().failure != StorageFailure::kSuperseded) return term;
@@ -97,8 +98,10 @@ StorageResult<StoreTerm> EtcdStore::claim_after(const WriterSeen& seen, const st
   if (StorageStatus good = mark_->check(client_->location(), seen); !good) {
     return forward_failure(good);
   }
-  StorageResult<StoreTerm> term =
-      writer_.claim({.seen = seen, .writer = writer, .rule = ClaimRule::kUnlessWritten});
+  StorageResult<StoreTerm> term = writer_.claim({.seen = seen,
+                                                 .writer = writer,
+                                                 .rule = ClaimRule::kUnlessWritten,
+                                                 .speaks_for = speaks_for_});
   if (!term) return term;
   return claimed(*term);
 }
@@ -136,7 +139,7 @@ StorageStatus EtcdStore::check() {
 StoreTraits EtcdStore::traits() const {
   return {.batch_bytes = kBatchBytes,
           .beat_every = kBeatEvery,
-          .speaks_for = kSpeaksFor,
+          .speaks_for = speaks_for_,
           .snapshots_beside = true};
 }
 

@@ -28,6 +28,7 @@ namespace orrery {
 
 struct EtcdStoreSettings {
   std::uint64_t snapshot_bytes_per_second = std::uint64_t{16} << 20;  ///< 0: not limited
+  Duration speaks_for = Duration::milliseconds(1200);                 ///< see StoreTraits
 };
 
 class EtcdStore final : public SharedStore {
@@ -92,6 +93,7 @@ class EtcdStore final : public SharedStore {
   std::unique_ptr<EtcdClient> client_;
   EtcdReader reader_;
   EtcdWriter writer_;
+  Duration speaks_for_;
   std::unique_ptr<SqliteStore> archive_;
   StoreTerm archive_term_ = StoreTerm::kNone;
   std::unique_ptr<LocalMark> mark_;

@@ -106,7 +106,7 @@ TEST_F(EtcdStoreTest, OfTwoClaimsAfterTheSameSightOneWins) {
   EXPECT_TRUE(b->append(*term, {2, "two"}));
 }
 
-TEST_F(EtcdStoreTest, AClaimFailsAfterABeatABatchAndAPartOfASnapshot) {
+TEST_F(EtcdStoreTest, AClaimFailsAfterABeatABatchATextAndASnapshot) {
   const auto writer = open("writer");
   const StoreTerm term = *writer->claim();
   const auto standby = open("standby");
@@ -122,7 +122,22 @@ TEST_F(EtcdStoreTest, AClaimFailsAfterABeatABatchAndAPartOfASnapshot) {
   seen = *standby->look();
   const std::string large(3 * kBlobPartBytes, 's');
   fails_after("snapshot", writer->put_snapshot(term, {1, large}), seen);
+  seen = *standby->look();
+  fails_after("small snapshot", writer->put_snapshot(term, {1, "small"}), seen);
+  seen = *standby->look();
+  fails_after("text", writer->put_texts(term, {{"policy", "fifo"}}), seen);
   EXPECT_TRUE(standby->claim_after(*standby->look(), "s"));
+}
+
+TEST_F(EtcdStoreTest, AClaimSaysHowLongItsWriterSpeaks) {
+  const auto writer =
+      EtcdStore::open(server().location(), local("writer"), {.speaks_for = Duration::seconds(5)});
+  ASSERT_TRUE(writer) << writer.error().text();
+  EXPECT_EQ((*writer)->traits().speaks_for, Duration::seconds(5));
+  ASSERT_TRUE((*writer)->claim());
+  EXPECT_EQ(open("standby")->look()->speaks_for, Duration::seconds(5));
+  put(keys().term(), R"({"term": 1, "writer": "", "nonce": "0000000000000001"})");
+  EXPECT_EQ((*writer)->look()->speaks_for, Duration()) << "an older release does not say it";
 }
 
 TEST_F(EtcdStoreTest, AWriterThatAnotherMachineSupersededChangesNothing) {

@@ -76,8 +76,8 @@ StorageResult<StoreTerm> EtcdWriter::claim(const EtcdClaimRequest& request) {
                      open_claim_->request.writer == request.writer &&
                      open_claim_->request.passed == request.passed;
   if (!again) open_claim_ = OpenClaim{request, entropy_.draw()};
-  const EtcdClaim claim{std::max(seen.term, request.passed) + 1, request.writer,
-                        open_claim_->nonce};
+  const EtcdClaim claim{std::max(seen.term, request.passed) + 1, request.writer, open_claim_->nonce,
+                        request.speaks_for};
   EtcdTxn txn;
   txn.if_written_at(keys_.term(), static_cast<std::int64_t>(seen.claim_mark));
   txn.if_written_at(keys_.batch(seen.newest + 1).head, 0);
@@ -286,6 +286,7 @@ StorageStatus EtcdWriter::put_heads(const Fence& fence, std::vector<Blob>& blobs
       txn.erase({blob.place.parts, own.from});
       txn.erase({own.end, keys_under(blob.place.parts).end});
     }
+    txn.put(keys_.beat(), std::to_string(number_of(fence.term)));
     auto answer = commit(fence, txn);
     if (!answer && full_after_putting(answer.error(), txn, blobs)) return {};
     if (!answer) return forward_failure(answer);

@@ -11,8 +11,10 @@
 //   3. The head of a snapshot or text is put only where it is as it was last seen, so a try that
 //      etcd carries out late cannot bring old bytes back.
 //   4. An etcd that becomes full can write and then say that it is full, so the head is read then.
-//   5. Parts come before their head, each with a beat: a follower sees that the writer lives. Parts
-//      without a head are removed after the next claim.
+//   5. Parts come before their head. Parts without a head are removed after the next claim.
+//   6. Every transaction that puts something puts a batch or the beat, which claims compare: a
+//      follower that has not heard of the write claims nothing. One that only drops puts nothing,
+//      so that an etcd without space takes it.
 // Cost: one round trip for what fits into 1 MiB; one more for each part of 512 KiB.
 #pragma once
 
@@ -36,6 +38,7 @@ struct EtcdClaimRequest {
   std::string writer;
   ClaimRule rule = ClaimRule::kTakeOver;
   std::uint64_t passed = 0;  ///< a term that the claimed one exceeds, besides that of `seen`
+  Duration speaks_for;       ///< StoreTraits::speaks_for of the writer
 };
 
 class EtcdWriter {

@@ -43,6 +43,7 @@ class MemoryService {
     const std::scoped_lock lock(mutex_);
     return disk_.newest;
   }
+  Duration speaks_for;  ///< what a claim says; set before there are stores
 
  private:
   friend class MemorySharedStore;
@@ -60,7 +61,12 @@ class MemoryService {
                         StorageFailure::kUnavailable};
   }
   [[nodiscard]] WriterSeen seen() const {
-    return {static_cast<std::uint64_t>(disk_.term), writer_, claimed_, beaten_, disk_.newest};
+    return {static_cast<std::uint64_t>(disk_.term),
+            writer_,
+            claimed_,
+            beaten_,
+            disk_.newest,
+            speaks_for};
   }
   /// Precondition: the lock is held, as for the next two.
   void tell() {
@@ -235,6 +241,7 @@ class MemorySharedStore final : public SharedStore {
     return write_with([&] {
       StorageStatus status = store_.put_texts(term, texts);
       if (status) ++service_.texts_put_;
+      if (status) service_.beaten_ = service_.revision_ + 1;
       return status;
     });
   }

@@ -3,7 +3,7 @@
 //
 // A file of its own beside the log, DIR/ballast, with allocated but unused blocks. If less than its
 // size is free beside it, no new work is accepted (DiskRoom::kLow); if a commit finds no space at
-// all the reserve is released (GroupCommitOptions::make_room), so that cancels, drains and ends
+// all the reserve is released (CommitOptions::make_room), so that cancels, drains and ends
 // still work. It is allocated again when twice its size is free. Made by the owner of the store;
 // any thread may call. Cost: a system call or two.
 #pragma once
