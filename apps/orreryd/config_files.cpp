@@ -107,10 +107,23 @@ Result<ControllerSettings> ConfigFiles::settings() {
 Result<ManagersSpec> ConfigFiles::managers() {
   Result<std::string> yaml = text("managers.yaml");
   if (!yaml) return forward_error(yaml);
+  managers_ = *yaml;
   if (yaml->empty()) return ManagersSpec{};
   const Result<Document> document = Document::parse(*yaml, directory_ + "/managers.yaml");
   if (!document) return tl::unexpected(document.error());
   return read_managers(*document);
+}
+
+std::optional<ManagersSpec> ConfigFiles::changed_managers() {
+  const std::string before = managers_;
+  Result<ManagersSpec> spec = managers();
+  if (spec && managers_ != before) return *std::move(spec);
+  if (!spec) {
+    log_.error(env_.clock.now_wall(), "file refused",
+               {{"file", "managers.yaml"}, {"why", spec.error().text()}});
+    managers_ = before;
+  }
+  return std::nullopt;
 }
 
 /// Reports a file that was applied once, and was removed.

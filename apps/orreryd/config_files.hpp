@@ -6,6 +6,8 @@
 //                    SIGHUP; the log keeps it
 //   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
 //   DIR/managers.yaml     resource managers that lend nodes, where it is there; read at the start
+//   and
+//                    at SIGHUP
 //                    (executor/managers/manager_spec.hpp)
 //   DIR/catalog      facts laid over those compiled in, where it is there
 // Owned by the daemon, on its loop; the controller outlives every call that is given it.
@@ -13,6 +15,7 @@
 // what differs from the log is reported, and SIGHUP applies it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +43,11 @@ class ConfigFiles {
   [[nodiscard]] Result<ControllerSettings> settings();
   /// Returns the resource managers; without a file there are none.
   [[nodiscard]] Result<ManagersSpec> managers();
+  /// Returns them if their file has changed since it was last read; a file that is wrong is named
+  /// in the log.
+  [[nodiscard]] std::optional<ManagersSpec> changed_managers();
+  /// The file was not applied: it counts as changed when it is next read.
+  void forget_managers() { managers_.clear(); }
 
   /// The controller leads: applies the files, or reports what differs. `facts` outlives this
   /// object.
@@ -76,6 +84,7 @@ class ConfigFiles {
   Log log_;
   std::string directory_;
   std::string overlay_;
+  std::string managers_;          ///< text of managers.yaml when it was last read
   const Facts* facts_ = nullptr;  ///< once begun
 };
 

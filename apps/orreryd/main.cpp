@@ -5,7 +5,8 @@
 //   DIR/cluster.key  key of the secrets in a shared log (api/access/shared_files.hpp)
 //   other files      see apps/orreryd/config_files.hpp and apps/orreryd/doors.hpp
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on. SIGHUP has it read
-// its configuration files again; one that is wrong is named in its log and changes nothing.
+// its configuration files again; one that is wrong is named in its log and changes nothing. What
+// resource managers refused is then asked for again.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -68,6 +69,8 @@ class Daemon {
 
  private:
   [[nodiscard]] Status watch();
+  /// Reads the files again and applies them.
+  void reload();
   [[nodiscard]] Status make_options();
   [[nodiscard]] Status begin_alone();
   [[nodiscard]] Status begin_standby();
@@ -117,13 +120,27 @@ Status Daemon::watch() {
   if (!ending) return forward_error(ending);
   ending_ = *std::move(ending);
   auto reloading = watch_signals(real_.loop(), DaemonSignals::kReload, [this] {
-    if (controller_ != nullptr) return files_.reload(*controller_);
+    if (controller_ != nullptr) return reload();
     log_.warning(env_.clock.now_wall(), "a standby applies no files",
                  {{"why", "the leader applies its own, at SIGHUP"}});
   });
   if (!reloading) return forward_error(reloading);
   reloading_ = *std::move(reloading);
   return {};
+}
+
+void Daemon::reload() {
+  files_.reload(*controller_);
+  std::optional<ManagersSpec> managers = files_.changed_managers();
+  // What a manager refused may have been mended there.
+  if (!managers) return controller_->holds().ask_again();
+  if (const Status may = controller_->holds().may_change_to(*managers); !may) {
+    log_.error(env_.clock.now_wall(), "file refused",
+               {{"file", "managers.yaml"}, {"why", may.error().message}});
+    return files_.forget_managers();
+  }
+  given_.managers = *std::move(managers);
+  begin_resource_managers(real_, given_.managers, doors_->pilot_route(), *controller_);
 }
 
 Status Daemon::make_options() {

@@ -4,6 +4,8 @@
 #include <memory>
 #include <utility>
 
+#include "base/format/checksum.hpp"
+
 namespace orrery {
 namespace {
 
@@ -20,7 +22,8 @@ void begin_resource_managers(RealEnv& real, const ManagersSpec& spec, PilotRoute
   route.program = own_agent();
   controller.holds().begin(spec, [&](const ManagerSpec& each, std::uint64_t cluster,
                                      ResourceManager::Reported reported) {
-    route.cluster = cluster;
+    // Two managers may be of one Slurm: each knows its own holds.
+    route.cluster = checksum(each.name, cluster);
     return std::make_unique<SlurmManager>(real, slurm_setup(each, route), std::move(reported));
   });
 }

@@ -34,7 +34,7 @@ bool is_of_node(const Event& event, NodeId node) {
       [node](const auto& what) {
         if constexpr (requires { what.node; }) {
           return what.node == node;
-        } else if constexpr (requires { what.nodes; }) {
+        } else if constexpr (requires { what.nodes.begin(); }) {
           return std::find(what.nodes.begin(), what.nodes.end(), node) != what.nodes.end();
         } else if constexpr (requires { what.gangs; }) {
           return on_node(what.gangs, node);

@@ -11,6 +11,7 @@
 #include "agent/launch_plan.hpp"
 #include "api/agents/agent_messages.hpp"
 #include "api/event_selection.hpp"
+#include "api/hold_service.hpp"
 #include "api/jobs/job_notes.hpp"
 #include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
@@ -177,10 +178,26 @@ std::uint32_t placed_accelerators(const Job& job) {
   return count;
 }
 
+void add_foreign(const NodeRecord::Foreign& foreign, v1::Node& view) {
+  if (foreign.claim == ForeignClaim::kNone) return;
+  view.set_foreign(foreign.who);
+  const bool ends = foreign.until != Instant::max();
+  if (ends) *view.mutable_foreign_until() = timestamp_of(foreign.until);
+}
+
+/// Adds why the node takes no jobs.
+void add_causes(const NodeRecord& record, const Visibility& sees, v1::Node& view) {
+  view.set_drain(record.drain);
+  view.set_drain_why(record.drain_why);
+  if (!sees.everything()) return;
+  view.set_out_why(record.out_why);
+  add_foreign(record.foreign, view);
+}
+
 void add_loan(const NodeRecord& record, v1::Node& view) {
-  view.set_hold(record.hold);
-  const bool ends = record.lent_until != Instant::max();
-  if (ends) *view.mutable_lent_until() = timestamp_of(record.lent_until);
+  view.set_hold(record.loan.hold);
+  const bool ends = record.loan.until != Instant::max();
+  if (ends) *view.mutable_lent_until() = timestamp_of(record.loan.until);
 }
 
 /// Adds when the node takes no jobs: maintenance, and the end of its loan.
@@ -365,9 +382,7 @@ v1::Node node_view(const Controller& controller, NodeId id, const Visibility& se
     }
   }
   view.set_spare(record.spare);
-  view.set_drain(record.drain);
-  view.set_drain_why(record.drain_why);
-  if (sees.everything()) view.set_out_why(record.out_why);
+  add_causes(record, sees, view);
   view.set_lemon(record.lemon);
   view.set_faults(static_cast<std::uint32_t>(record.faults.size()));
   add_windows(state, id, view);
@@ -535,6 +550,8 @@ v1::ListTenantsResponse tenants_view(const Controller& controller, const Visibil
     if (row.path().empty() || !sees.tenant(row.path())) continue;
     *view.add_tenants() = std::move(row);
   }
+  if (!sees.everything()) return view;
+  for (v1::LentTime& time : lent_times(controller)) *view.add_lent() = std::move(time);
   return view;
 }
 

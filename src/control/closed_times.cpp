@@ -13,6 +13,19 @@ NodeDevices whole(NodeId node, const Topology& topology) {
 
 bool comes_before(const NodeDevices& at, NodeId node) { return at.node < node; }
 
+/// Moves a node from the nodes of one key to those of another; `none` has no nodes.
+template <class Key>
+void move_node(std::map<Key, std::vector<NodeDevices>>& nodes, const NodeDevices& node,
+               const std::pair<Key, Key>& keys, const Key& none) {
+  if (const auto old = nodes.find(keys.first); old != nodes.end()) {
+    std::erase(old->second, node);
+    if (old->second.empty()) nodes.erase(old);
+  }
+  if (keys.second == none) return;
+  std::vector<NodeDevices>& at = nodes[keys.second];
+  at.insert(std::lower_bound(at.begin(), at.end(), node.node, comes_before), node);
+}
+
 }  // namespace
 
 void ClosedTimes::set(std::uint32_t window, Maintenance plan, const Topology& topology) {
@@ -30,10 +43,28 @@ void ClosedTimes::take_up_windows(const Topology& topology) {
     Closure& closure = list.emplace_back(Closure{{}, plan.from, plan.to});
     for (const NodeId node : plan.nodes) closure.nodes.push_back(whole(node, topology));
   }
+  for (const auto& [until, nodes] : taken_) {
+    list.push_back({.nodes = nodes, .from = Instant(), .to = until, .returns = true});
+  }
+  for (const auto& [job, nodes] : bound_) {
+    list.push_back({.nodes = nodes, .from = Instant::max(), .to = Instant(), .only = job});
+  }
   for (Closure& closure : list_) {
     if (closure.loan) list.push_back(std::move(closure));
   }
   list_ = std::move(list);
+}
+
+void ClosedTimes::take(NodeId node, Instant before, Instant until, const Topology& topology) {
+  if (before == until) return;
+  move_node(taken_, whole(node, topology), {before, until}, Instant());
+  take_up_windows(topology);
+}
+
+void ClosedTimes::bind(NodeId node, JobId before, JobId job, const Topology& topology) {
+  if (before == job) return;
+  move_node(bound_, whole(node, topology), {before, job}, JobId());
+  take_up_windows(topology);
 }
 
 void ClosedTimes::lend(NodeId node, Instant before, Instant until, const Topology& topology) {

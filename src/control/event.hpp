@@ -130,6 +130,36 @@ struct NodeLent {
   std::string hold;     ///< "MANAGER/KEY" (executor/holds/hold.hpp)
   Instant until = Instant::max();
   NodeHealth health = NodeHealth::kJoining;  ///< from now on
+  JobId job;                                 ///< that alone may use it; invalid: any job
+};
+
+/// What it means for the cluster's jobs that others use a node.
+enum class ForeignClaim : std::uint8_t {
+  kNone,   ///< nobody else uses it
+  kNoted,  ///< it is shown and decides nothing: the node is not lent now, or only the cluster's own
+  kTaken,  ///< no job is on the node until the others are done
+};
+
+inline std::array<EnumWord<ForeignClaim>, 3> enum_words(ForeignClaim) {
+  return {{{"none", ForeignClaim::kNone},
+           {"noted", ForeignClaim::kNoted},
+           {"taken", ForeignClaim::kTaken}}};
+}
+
+/// Others, whom a resource manager serves, use a node from now on, or no longer do.
+struct ForeignSet {
+  NodeId node;
+  ForeignClaim claim = ForeignClaim::kNone;
+  Instant until = Instant::max();  ///< as far as the manager knows
+  std::string who;                 ///< in the manager's words, for people
+};
+
+/// A hold has ended, and this is what its manager's records say of it. Each hold is billed once.
+struct HoldBilled {
+  std::string hold;         ///< as in NodeLent
+  std::uint32_t nodes = 0;  ///< of the hold; 0: there is no record, and what control saw counts
+  Instant from;             ///< time of the day, as the manager records it
+  Instant to;
 };
 
 /// A node is kept back to replace lost ones, or returns to normal use.
@@ -274,11 +304,12 @@ struct JobResolved {
   JobRequest request;
 };
 
-using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
-                           JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
-                           NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
-                           SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
-                           IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled,
-                           NodeAccused, JobHoldSet, JobChanged, FleetSet, JobResolved, NodeLent>;
+using Event =
+    std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
+                 JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
+                 SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
+                 PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone,
+                 CancelAsked, JobsArchived, WorkSettled, NodeAccused, JobHoldSet, JobChanged,
+                 FleetSet, JobResolved, NodeLent, ForeignSet, HoldBilled>;
 
 }  // namespace orrery

@@ -198,8 +198,9 @@ struct NodeRepaired {
 /// it changes the time. Without a hold: the node is the cluster's own, no manager's any more.
 struct NodeGranted {
   NodeId node;
-  std::string hold;  ///< "MANAGER/KEY" (executor/holds/hold.hpp)
+  std::string hold;  ///< "MANAGER/KEY:ID" (executor/holds/hold_table.hpp)
   Instant until = Instant::max();
+  JobId job;  ///< for which it is lent; invalid: for any job
 };
 
 /// A resource manager does not lend the node: it has never done so, or takes it back. This is no
@@ -208,6 +209,22 @@ struct NodeAbsent {
   NodeId node;
   bool gone = false;  ///< no process of a hold is left there, which the manager proves
   std::string why;
+};
+
+/// A resource manager tells who else uses a node.
+struct ForeignUse {
+  NodeId node;
+  ForeignClaim claim = ForeignClaim::kNone;
+  Instant until = Instant::max();
+  std::string who;
+};
+
+/// A resource manager's records show that a hold has ended. A hold that was billed is passed over.
+struct HoldRecorded {
+  std::string hold;
+  std::uint32_t nodes = 0;
+  Instant from;
+  Instant to;
 };
 
 struct LinkObserved {
@@ -243,7 +260,7 @@ using InputKind =
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
                  PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet,
-                 ResolveJob, NodeGranted, NodeAbsent>;
+                 ResolveJob, NodeGranted, NodeAbsent, ForeignUse, HoldRecorded>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

@@ -134,7 +134,7 @@ TEST_F(LentNodesTest, KeepTheirLoansInSnapshots) {
   Core again(cluster_.setup());
   ASSERT_TRUE(again.restore(snapshot_of(cluster_.state())));
   again.resume();
-  EXPECT_EQ(again.state().node(node_).hold, "slurm/pilot-1-1");
+  EXPECT_EQ(again.state().node(node_).loan.hold, "slurm/pilot-1-1");
   ASSERT_EQ(again.state().closed().list().size(), 1u);
   EXPECT_EQ(again.state().closed().list()[0].nodes.size(), 2u);
   (void)again.handle({end, Tick{}, {}});
@@ -154,7 +154,7 @@ TEST_F(LentNodesTest, BecomeTheClustersOwnWithoutAHold) {
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kJoining);
   cluster_.send(NodeJoined{node_, 7});
   EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
-  EXPECT_TRUE(cluster_.state().node(node_).hold.empty());
+  EXPECT_TRUE(cluster_.state().node(node_).loan.hold.empty());
 }
 
 }  // namespace

@@ -96,6 +96,10 @@ struct Closure {
   /// A resource manager lends the nodes until `from`: a job that may run without end starts there
   /// nevertheless, and goes on elsewhere.
   bool loan = false;
+  bool returns = false;  ///< nothing else keeps jobs off the nodes: they take jobs at `to`
+  /// Valid: the nodes are ready and for this job alone. They are shown as drained, so that no other
+  /// job gets them, and the closure, which begins never, closes nothing else.
+  JobId only;
 };
 
 /// Running jobs whose changes are counted together.

@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <sstream>
 
 #include "executor/slurm/slurm_names.hpp"
@@ -61,6 +63,36 @@ class RealSlurmTest : public testing::Test {
     return std::get<Answer>(std::exchange(reports_, {}).front().what);
   }
   ManagerListing list() { return carry_out<ManagerListing>(ListHolds{}); }
+  /// Submits a job that is no hold; returns its id.
+  [[nodiscard]] std::string submit_other(const std::string& options) const {
+    const auto run =
+        slurm_->run("sbatch --parsable --output=/dev/null --chdir=/ --wrap='sleep 600' " + options);
+    EXPECT_EQ(run.status, 0) << run.output;
+    return run.output.substr(0, run.output.find('\n'));
+  }
+  /// Lists with the work of others until there is as much of it; returns it by its ids.
+  [[nodiscard]] std::map<std::string, ForeignWork> await_foreign(std::size_t works) {
+    std::map<std::string, ForeignWork> found;
+    EXPECT_TRUE(slurm_->await([&] {
+      const auto listing = carry_out<ManagerListing>(ListHolds{.foreign = true});
+      found.clear();
+      if (!listing.complete || !listing.foreign) return false;
+      for (const ForeignWork& each : *listing.foreign) found[each.id] = each;
+      return found.size() == works;
+    })) << slurm_->run("squeue --all --states=all").output;
+    return found;
+  }
+  /// Returns a time that Slurm shows of a job.
+  [[nodiscard]] Instant shown_time(const std::string& id, const std::string& key) const {
+    const std::string shown = slurm_->run("TZ=UTC0 scontrol --oneliner show job " + id).output;
+    const std::string before = " " + key + "=";
+    const std::size_t at = shown.find(before);
+    EXPECT_NE(at, shown.npos) << shown;
+    const std::string rest = shown.substr(at + before.size());
+    const auto time = Instant::parse(rest.substr(0, rest.find(' ')) + "Z");
+    EXPECT_TRUE(time) << shown;
+    return time ? *time : Instant();
+  }
   /// Lists until a condition holds of the list.
   template <class Condition>
   ManagerListing await(Condition&& condition) {
@@ -173,6 +205,62 @@ TEST_F(RealSlurmTest, JobsOfOthersAreNeitherListedNorReleased) {
     EXPECT_EQ(jobs.find(each + ".CANCELLED"), jobs.npos) << jobs;
     EXPECT_NE(jobs.find(each + "."), jobs.npos) << jobs;
   }
+}
+
+TEST_F(RealSlurmTest, TheWorkOfOthersIsListedWithItsNodesAndItsTime) {
+  start(4);
+  // Scripts of other users lie there, too.
+  std::filesystem::permissions(slurm_->path("."), std::filesystem::perms(0755));
+  const std::string id = submit(hold(7));
+  (void)await(id, HoldPhase::kRunning);
+  // Another user's job with the name and the comment of a hold, an array, and a job that waits.
+  const std::string two = submit_other("--uid=nobody --exclusive --nodes=2 --time=30 --job-name=" +
+                                       slurm_job_name(kCluster, hold(7).key) +
+                                       " --comment=" + slurm_job_comment(kCluster, hold(7).key));
+  const std::string array = submit_other("--uid=nobody --ntasks=1 --array=3,5");
+  (void)submit_other("--exclusive --nodes=4");
+  const auto works = await_foreign(3);
+  ASSERT_TRUE(works.contains(two) && works.contains(array + "_3") && works.contains(array + "_5"));
+  const ForeignWork& work = works.at(two);
+  EXPECT_EQ(work.user, "nobody");
+  EXPECT_EQ(work.nodes, (std::vector<std::string>{"n2", "n3"}));
+  ASSERT_TRUE(work.left);
+  EXPECT_GT(*work.left, Duration::minutes(28));
+  EXPECT_LE(*work.left, Duration::minutes(30));
+  EXPECT_EQ(works.at(array + "_3").nodes, std::vector<std::string>{"n4"});
+  EXPECT_EQ(works.at(array + "_5").left, std::nullopt);
+  const auto listing = carry_out<ManagerListing>(ListHolds{.foreign = true});
+  ASSERT_EQ(listing.holds.size(), 1u);
+  EXPECT_EQ(listing.holds[0].id, id);
+  EXPECT_FALSE(list().foreign);
+  (void)slurm_->run("scontrol suspend " + two + "; scancel " + array);
+  EXPECT_TRUE(await_foreign(1).contains(two)) << "it keeps its nodes";
+}
+
+TEST_F(RealSlurmTest, AHoldStartsAndEndsWhenSlurmSaysSo) {
+  start(1);
+  const std::string id = submit(hold(1));
+  const HoldSeen running = await(id, HoldPhase::kRunning);
+  EXPECT_EQ(running.started, shown_time(id, "StartTime"));
+  EXPECT_EQ(running.ended, std::nullopt);
+  const std::string queued = submit(hold(2));
+  EXPECT_EQ(await(queued, HoldPhase::kWaiting).started, std::nullopt);
+  EXPECT_NE(agent_words("n1"), "");
+  EXPECT_TRUE(slurm_->await([&] {
+    return slurm_->run("squeue --noheader --format=%M --job=" + id).output != "0:00\n";
+  })) << "times are in whole seconds";
+  for (const auto& [key, job] : {std::pair(hold(2).key, queued), std::pair(hold(1).key, id)}) {
+    manager_->carry_out({.what = ReleaseHold{.key = key, .id = job}});
+  }
+  const HoldSeen ended = await(id, HoldPhase::kEndedDirty);
+  ASSERT_TRUE(ended.started && ended.ended);
+  EXPECT_EQ(ended.started, running.started);
+  EXPECT_EQ(*ended.started, shown_time(id, "StartTime"));
+  EXPECT_EQ(*ended.ended, shown_time(id, "EndTime"));
+  EXPECT_GE(*ended.ended - *ended.started, Duration::seconds(1));
+  const HoldSeen never = await(queued, HoldPhase::kEndedDirty);
+  EXPECT_EQ(never.started, std::nullopt) << "it was never lent a node";
+  EXPECT_EQ(never.ended, std::nullopt);
 }
 
 TEST_F(RealSlurmTest, ARefusalHasSlurmsWordsAndAHoldTooLargeWaitsWithItsReason) {

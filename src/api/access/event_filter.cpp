@@ -36,7 +36,19 @@ bool keep_visible(NodeChanged& event, const Visibility& sees) {
   return true;
 }
 bool keep_visible(const NodeBooted&, const Visibility&) { return true; }
-bool keep_visible(const NodeLent&, const Visibility&) { return true; }
+/// The name of a hold has the number of its job.
+bool keep_visible(NodeLent& event, const Visibility& sees) {
+  if (!event.job.valid() || sees.job(event.job)) return true;
+  event.job = JobId();
+  event.hold = manager_of(event.hold);
+  return true;
+}
+/// Who else uses a node is for operators.
+bool keep_visible(ForeignSet& event, const Visibility& sees) {
+  if (!sees.everything()) event.who.clear();
+  return true;
+}
+bool keep_visible(const HoldBilled&, const Visibility& sees) { return sees.everything(); }
 bool keep_visible(const SpareSet&, const Visibility&) { return true; }
 bool keep_visible(const LinkChanged&, const Visibility&) { return true; }
 bool keep_visible(const PowerLimitSet&, const Visibility&) { return true; }

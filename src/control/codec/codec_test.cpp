@@ -158,8 +158,8 @@ TEST(Codec, MakesNoRoomForWhatIsNotThere) {
 }
 
 TEST(Codec, RefusesACauseOfIdlenessThatTheLedgerDoesNotKnow) {
-  EXPECT_EQ(fault_of(type_of(IdleCauseSet{}), "\x01\x13").what,
-            "expected a choice of 0 to 18, found 19");
+  EXPECT_EQ(fault_of(type_of(IdleCauseSet{}), "\x01\x14").what,
+            "expected a choice of 0 to 19, found 20");
 }
 
 TEST(Codec, EveryTypeHasItsName) {

@@ -196,8 +196,20 @@ void code(Codec& codec, S& event) {
 
 template <class Codec, SameStruct<NodeLent> S>
 void code(Codec& codec, S& event) {
-  auto& [node, managed, hold, until, health] = event;
-  codec.named("node managed hold until health", node, managed, hold, until, health);
+  auto& [node, managed, hold, until, health, job] = event;
+  codec.named("node managed hold until health job", node, managed, hold, until, health, job);
+}
+
+template <class Codec, SameStruct<ForeignSet> S>
+void code(Codec& codec, S& event) {
+  auto& [node, claim, until, who] = event;
+  codec.named("node claim until who", node, claim, until, who);
+}
+
+template <class Codec, SameStruct<HoldBilled> S>
+void code(Codec& codec, S& event) {
+  auto& [hold, nodes, from, to] = event;
+  codec.named("hold nodes from to", hold, nodes, from, to);
 }
 
 template <class Codec, SameStruct<MaintenanceSet> S>
@@ -401,8 +413,20 @@ void code(Codec& codec, S& input) {
 
 template <class Codec, SameStruct<NodeGranted> S>
 void code(Codec& codec, S& input) {
-  auto& [node, hold, until] = input;
-  codec(node, hold, until);
+  auto& [node, hold, until, job] = input;
+  codec(node, hold, until, job);
+}
+
+template <class Codec, SameStruct<ForeignUse> S>
+void code(Codec& codec, S& input) {
+  auto& [node, claim, until, who] = input;
+  codec(node, claim, until, who);
+}
+
+template <class Codec, SameStruct<HoldRecorded> S>
+void code(Codec& codec, S& input) {
+  auto& [hold, nodes, from, to] = input;
+  codec(hold, nodes, from, to);
 }
 
 template <class Codec, SameStruct<NodeAbsent> S>

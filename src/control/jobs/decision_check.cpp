@@ -114,6 +114,13 @@ bool DecisionCheck::may_set(const SetClock& clock, Instant looked_at) const {
   return above_limit(std::move(budget), *s.caps, {&gang, 1}, {&clock.terms, 1}).empty();
 }
 
+/// Whether a job may come to the node: it is ready, and not for another job alone.
+bool DecisionCheck::is_ready(const FleetView& view, NodeId node, JobId job) const {
+  if (view.node(node).health == NodeHealth::kReady) return true;
+  const JobId only = bound_job(state_.node(node));
+  return only.valid() && only == job;
+}
+
 std::string DecisionCheck::why_stale(const StartJob& start, const FleetView& view) const {
   if (!state_.has(start.job) || state_.job(start.job).phase != JobPhase::kQueued) {
     return "it does not wait any more";
@@ -122,8 +129,7 @@ std::string DecisionCheck::why_stale(const StartJob& start, const FleetView& vie
   const JobRequest& request = state_.job(start.job).submission->request;
   for (const PlacedGang& gang : start.gangs) {
     for (const NodeDevices& at : gang.allocation.ranks) {
-      const NodeState& node = view.node(at.node);
-      if (node.health != NodeHealth::kReady) return "a node is not ready any more";
+      if (!is_ready(view, at.node, start.job)) return "a node is not ready any more";
     }
     if (!there(view, gang.allocation, state_.policy().oversubscription)) {
       return "devices are not free any more";
@@ -153,7 +159,7 @@ std::string DecisionCheck::why_stale(const ResizeJob& resize, const FleetView& v
       const auto has = mine.find(at.node);
       const std::uint64_t more = at.devices & ~(has == mine.end() ? 0 : has->second);
       const NodeState& node = view.node(at.node);
-      if (node.health != NodeHealth::kReady) return "a node is not ready any more";
+      if (!is_ready(view, at.node, resize.job)) return "a node is not ready any more";
       if (!share && (node.free_mask & more) != more) return "devices are not free any more";
     }
   }

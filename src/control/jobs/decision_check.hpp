@@ -28,6 +28,7 @@ class DecisionCheck {
                                      std::span<const PlacedGang> left) const;
 
  private:
+  [[nodiscard]] bool is_ready(const FleetView& view, NodeId node, JobId job) const;
   /// Whether these devices are guaranteed to tenants of the job itself, and go to a job of another
   /// tenant. A stopping job counts as gone.
   [[nodiscard]] bool loses_guaranteed(JobId id, JobId in_favour_of,

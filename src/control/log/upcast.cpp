@@ -36,6 +36,11 @@ static_assert(std::is_same_v<std::variant_alternative_t<kRanksEnded, InputKind>,
 constexpr std::uint32_t kRanksGone = 12;
 static_assert(std::is_same_v<std::variant_alternative_t<kRanksGone, InputKind>, RanksGone>);
 
+constexpr std::uint32_t kNodeLent = 32;
+static_assert(std::is_same_v<std::variant_alternative_t<kNodeLent, Event>, NodeLent>);
+constexpr std::uint32_t kNodeGranted = 29;
+static_assert(std::is_same_v<std::variant_alternative_t<kNodeGranted, InputKind>, NodeGranted>);
+
 /// In earlier versions, freed devices were freed for every epoch.
 std::string add_every_epoch(std::string_view fields) {
   Encoder epoch;
@@ -106,6 +111,13 @@ std::string add_no_claim(std::string_view fields) {
   return std::string(fields).append(claim.bytes());
 }
 
+/// In earlier versions, lent nodes were for any job.
+std::string add_no_job(std::string_view fields) {
+  Encoder job;
+  job(JobId());
+  return std::string(fields).append(job.bytes());
+}
+
 constexpr std::array kUpcasters{
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 1}, add_no_spec},
     Upcaster{JournalContent::kEvents, {.id = kJobSubmitted, .version = 2}, add_no_submitter},
@@ -124,7 +136,9 @@ constexpr std::array kUpcasters{
     Upcaster{JournalContent::kInputs, {.id = kSetMaintenance, .version = 1}, add_no_reason},
     Upcaster{JournalContent::kInputs, {.id = kNodeFault, .version = 1}, add_no_claim},
     Upcaster{JournalContent::kInputs, {.id = kRanksUp, .version = 1}, add_no_source},
-    Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch}};
+    Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch},
+    Upcaster{JournalContent::kEvents, {.id = kNodeLent, .version = 1}, add_no_job},
+    Upcaster{JournalContent::kInputs, {.id = kNodeGranted, .version = 1}, add_no_job}};
 
 }  // namespace
 

@@ -41,13 +41,13 @@ void NodeCondition::on(const NodeHeard& seen) {
   if (seen.health == NodeHealth::kLost) {
     // A drained node may be off for its maintenance; a lent one has lost its agent.
     const NodeRecord& record = state_.node(seen.node);
-    const bool drained = health == NodeHealth::kDrained && !record.hold.empty();
+    const bool drained = health == NodeHealth::kDrained && !record.loan.hold.empty();
     const bool there = health == NodeHealth::kReady || health == NodeHealth::kSuspect ||
                        health == NodeHealth::kDraining || drained;
     if (!there) return;
     parts_.emptying.remove(seen.node);
     // The agent of a lent node ends with its hold, which is no fault.
-    const bool over = drained || record.lent_until <= recorder_.now();
+    const bool over = drained || record.loan.until <= recorder_.now();
     const Blame blame{over ? FaultLayer::kNone : FaultLayer::kHost, seen.node,
                       fmt::format("{} heartbeats missed", seen.missed)};
     recorder_.emit(NodeChanged{seen.node, NodeHealth::kLost, blame});
@@ -91,18 +91,17 @@ void NodeCondition::on(const NodeGranted& seen) {
   if (!recorder_.has_node(seen.node)) return recorder_.refuse("no such node");
   const NodeRecord& record = state_.node(seen.node);
   const bool managed = !seen.hold.empty();
-  if (record.managed == managed && record.hold == seen.hold && record.lent_until == seen.until) {
-    return;
-  }
+  const NodeRecord::Loan& loan = record.loan;
+  if (loan.managed == managed && loan.hold == seen.hold && loan.until == seen.until) return;
   // The end of this hold would prove nothing about the ranks of an earlier one: the node is lent
   // once its agent has shown that they are gone.
-  if (managed && record.hold != seen.hold && has_ranks(seen.node)) {
+  if (managed && record.loan.hold != seen.hold && has_ranks(seen.node)) {
     return on(NodeAbsent{seen.node, false, "another hold lends it"});
   }
   const bool absent = record.health == NodeHealth::kAbsent;
   const bool comes = record.is_away();
   recorder_.emit(NodeLent{seen.node, managed, seen.hold, seen.until,
-                          absent ? NodeHealth::kJoining : record.health});
+                          absent ? NodeHealth::kJoining : record.health, seen.job});
   parts_.service.lend_until(seen.node, seen.until);
   if (comes) recorder_.act(GreetNode{seen.node});
 }
@@ -124,11 +123,17 @@ void NodeCondition::on(const NodeAbsent& seen) {
   if (!has_ranks(seen.node)) take_back(seen.node, out ? health : NodeHealth::kAbsent);
 }
 
+void NodeCondition::on(const HoldRecorded& seen) {
+  if (state_.bills().has(seen.hold, seen.to)) return;
+  if (seen.to < seen.from) return recorder_.refuse("a hold ends after it began");
+  recorder_.emit(HoldBilled{seen.hold, seen.nodes, seen.from, seen.to});
+}
+
 void NodeCondition::take_back(NodeId node, NodeHealth health) {
   const NodeRecord& record = state_.node(node);
   if (record.is_away() && record.health == health) return;
   parts_.emptying.remove(node);
-  recorder_.emit(NodeLent{node, true, {}, Instant::max(), health});
+  recorder_.emit(NodeLent{node, true, {}, Instant::max(), health, {}});
 }
 
 /// Whether a rank of some attempt may run on the node.

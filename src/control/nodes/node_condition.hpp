@@ -32,6 +32,7 @@ class NodeCondition {
   void on(const NodeRepaired& seen);
   void on(const NodeGranted& seen);
   void on(const NodeAbsent& seen);
+  void on(const HoldRecorded& seen);
 
  private:
   void hear_claim(const NodeFault& seen);

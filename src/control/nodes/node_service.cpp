@@ -1,5 +1,6 @@
 #include "control/nodes/node_service.hpp"
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@ namespace orrery {
 namespace {
 
 constexpr const char* kTimeOver = "the time of its hold is over";
+constexpr const char* kForeign = "others use it";
 
 std::string reason_of(const Maintenance& plan) {
   return plan.why.empty() ? "maintenance" : "maintenance: " + plan.why;
@@ -51,7 +53,10 @@ const char* NodeService::not_ready(NodeId node) const {
   if (record.is_away()) {
     return "its resource manager does not lend the node; it is ready when it does";
   }
-  if (record.lent_until <= recorder_.now()) {
+  if (record.foreign.claim == ForeignClaim::kTaken) {
+    return "others use the node; it is ready when they are done";
+  }
+  if (record.loan.until <= recorder_.now()) {
     return "the time is over for which its resource manager lends the node";
   }
   if (record.health == NodeHealth::kJoining) {
@@ -127,7 +132,8 @@ void NodeService::end_drain(NodeId node) {
   recorder_.emit(NodeChanged{node, NodeHealth::kReady, {}});
   if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) {
     parts_.emptying.remove(node);
-    if (is_closed(node)) drain({node, true, kTimeOver}, DrainedBy::kWindow);
+    std::string why = closed_why(node);
+    if (!why.empty()) drain({node, true, std::move(why)}, DrainedBy::kWindow);
   } else {
     recorder_.emit(NodeChanged{node, health, {}});
   }
@@ -135,15 +141,17 @@ void NodeService::end_drain(NodeId node) {
 
 void NodeService::come_back(NodeId node) {
   if (state_.node(node).is_away()) {
-    recorder_.emit(NodeLent{node, true, {}, Instant::max(), NodeHealth::kAbsent});
+    recorder_.emit(NodeLent{node, true, {}, Instant::max(), NodeHealth::kAbsent, {}});
     return;
   }
   if (state_.node(node).health != NodeHealth::kJoining) {
     recorder_.emit(NodeChanged{node, NodeHealth::kJoining, {}});
   }
   const bool drained = state_.node(node).drain;
-  if (drained || is_closed(node)) {
-    drain({node, false, ""}, drained ? DrainedBy::kOperator : DrainedBy::kWindow);
+  std::string why = closed_why(node);
+  if (drained || !why.empty()) {
+    if (drained) why.clear();
+    drain({node, false, std::move(why)}, drained ? DrainedBy::kOperator : DrainedBy::kWindow);
   } else {
     recorder_.emit(NodeChanged{node, NodeHealth::kReady, {}});
   }
@@ -152,6 +160,21 @@ void NodeService::come_back(NodeId node) {
 void NodeService::let_go(NodeId node) {
   parts_.emptying.remove(node);
   come_back(node);
+}
+
+// --- Work of others ------------------------------------------------------------------------------
+
+// Jobs leave a node that others take, whose work is never a victim of theirs.
+void NodeService::on(const ForeignUse& seen) {
+  if (!recorder_.has_node(seen.node)) return recorder_.refuse("no such node");
+  const NodeRecord& record = state_.node(seen.node);
+  const NodeRecord::Foreign& known = record.foreign;
+  if (known.claim == seen.claim && known.until == seen.until && known.who == seen.who) return;
+  const bool came = seen.claim == ForeignClaim::kTaken && known.claim != ForeignClaim::kTaken;
+  recorder_.emit(ForeignSet{seen.node, seen.claim, seen.until, seen.who});
+  if (seen.claim != ForeignClaim::kTaken) return reopen(seen.node);
+  const bool working = record.health == NodeHealth::kReady || record.health == NodeHealth::kSuspect;
+  if (came && working) drain({seen.node, true, kForeign}, DrainedBy::kWindow);
 }
 
 // --- Maintenance windows ------------------------------------------------------------------------
@@ -184,18 +207,30 @@ void NodeService::keep_maintenance() {
   end_loans();
 }
 
-bool NodeService::is_closed(NodeId node) const {
-  return state_.closed().in_window(node, recorder_.now()) ||
-         state_.node(node).lent_until <= recorder_.now();
+std::string NodeService::closed_why(NodeId node) const {
+  const NodeRecord& record = state_.node(node);
+  for (const auto& [window, plan] : state_.closed().windows()) {
+    const bool now = plan.from <= recorder_.now() && recorder_.now() < plan.to;
+    if (now && std::find(plan.nodes.begin(), plan.nodes.end(), node) != plan.nodes.end()) {
+      return reason_of(plan);
+    }
+  }
+  if (record.foreign.claim == ForeignClaim::kTaken) return kForeign;
+  return record.loan.until <= recorder_.now() ? kTimeOver : "";
+}
+
+/// A cause for which the node was closed is over.
+void NodeService::reopen(NodeId node) {
+  const NodeRecord& record = state_.node(node);
+  const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+  if (out && !record.drain && closed_why(node).empty()) end_drain(node);
 }
 
 // A loan that is over ends at once: no job starts there any more, and what fails next is no fault.
 void NodeService::lend_until(NodeId node, Instant until) {
   if (until <= recorder_.now()) return end_loan(node);
   if (until != Instant::max()) parts_.timers.set_window(until);
-  const NodeRecord& record = state_.node(node);
-  const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
-  if (out && !record.drain && !is_closed(node)) end_drain(node);
+  reopen(node);
 }
 
 // Ends the work on lent nodes whose time is over.
@@ -218,12 +253,7 @@ void NodeService::end_loan(NodeId node) {
 // prevents it.
 void NodeService::close_window(std::uint32_t window, const Maintenance& plan) {
   recorder_.emit(MaintenanceSet{window, {}, plan.from, plan.to, {}});
-  for (const NodeId node : plan.nodes) {
-    const NodeRecord& record = state_.node(node);
-    const bool out =
-        record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
-    if (out && !record.drain && !is_closed(node)) end_drain(node);
-  }
+  for (const NodeId node : plan.nodes) reopen(node);
 }
 
 // Removes a node from all windows, including future ones.

@@ -1,11 +1,12 @@
 // control/nodes/node_service.hpp - whether nodes take work: drains, maintenance windows, spares.
 //
-// Invariant: a node takes no work while an operator drains it, within a maintenance window, or when
-// the time is over for which a resource manager lends it.
+// Invariant: a node takes no work while an operator drains it, within a maintenance window, while
+// others have it, or when the time is over for which a resource manager lends it.
 // Whether it works at all is for NodeCondition to tell.
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "control/core/core_timers.hpp"
 #include "control/jobs/job_life.hpp"
@@ -30,6 +31,7 @@ class NodeService {
   void on(const ResumeNode& command);
   void on(const SetSpare& command);
   void on(const SetMaintenance& asked);
+  void on(const ForeignUse& seen);
 
   /// Handles the time of a window: closes windows that are over, drains nodes of those that began.
   void keep_maintenance();
@@ -50,7 +52,9 @@ class NodeService {
   void evict(NodeId node);
   void end_drain(NodeId node);
   void set_timers(const Maintenance& plan);
-  [[nodiscard]] bool is_closed(NodeId node) const;
+  /// Why a node takes no work for a time, whoever drains it; empty: it may take work.
+  [[nodiscard]] std::string closed_why(NodeId node) const;
+  void reopen(NodeId node);
   [[nodiscard]] const char* not_ready(NodeId node) const;
   void end_loans();
   void end_loan(NodeId node);

@@ -343,6 +343,12 @@ Broken StateCheck::devices() const {
       return fmt::format("node {} is {} and shown {}", n, word_of(s_.nodes_[n].health),
                          word_of(node.health));
     }
+    const NodeRecord::Loan& loan = s_.nodes_[n].loan;
+    const std::uint32_t all = topology_.group(id).devices;
+    const bool used = static_cast<std::uint32_t>(std::popcount(node.free_mask)) < all;
+    if (!loan.hold.empty() && used != (loan.used != Instant::max())) {
+      return fmt::format("node {} is lent, and its use is metered wrongly", n);
+    }
     if (s_.spares_.contains(id) != s_.nodes_[n].spare) return fmt::format("spare {} is not", n);
   }
   return uses(count);

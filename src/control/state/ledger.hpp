@@ -40,8 +40,9 @@ enum class DeviceUse : std::uint8_t {
   kDown,        ///< suspect, lost or joining
   kRepair,      ///< quarantined or being repaired
   kAbsent,      ///< a resource manager does not lend the node
+  kForeign,     ///< others use the node, whom a resource manager serves
 };
-inline constexpr std::size_t kDeviceUses = 19;
+inline constexpr std::size_t kDeviceUses = 20;
 
 inline std::array<EnumWord<DeviceUse>, kDeviceUses> enum_words(DeviceUse) {
   return {{{"useful", DeviceUse::kUseful},
@@ -62,7 +63,8 @@ inline std::array<EnumWord<DeviceUse>, kDeviceUses> enum_words(DeviceUse) {
            {"draining", DeviceUse::kDraining},
            {"down", DeviceUse::kDown},
            {"repair", DeviceUse::kRepair},
-           {"absent", DeviceUse::kAbsent}}};
+           {"absent", DeviceUse::kAbsent},
+           {"foreign", DeviceUse::kForeign}}};
 }
 
 /// Whole device-nanoseconds.

@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 /// The present form; it rises with every change of the fields.
-constexpr std::uint32_t kForm = 12;
+constexpr std::uint32_t kForm = 13;
 /// Form of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last form that only counted a node's faults.
@@ -48,6 +48,17 @@ constexpr std::uint32_t kFormOfOneFleet = 10;
 constexpr std::uint32_t kFormOfOwnNodes = 11;
 /// Uses of devices in that form: all before DeviceUse::kAbsent.
 constexpr std::size_t kUsesOfOwnNodes = 18;
+
+/// The last form without work of others and bills of holds.
+constexpr std::uint32_t kFormWithoutForeign = 12;
+/// Uses of devices in that form: all before DeviceUse::kForeign.
+constexpr std::size_t kUsesWithoutForeign = 19;
+
+/// Returns how many uses of devices a form has.
+constexpr std::size_t uses_of(std::uint32_t form) {
+  if (form <= kFormOfOwnNodes) return kUsesOfOwnNodes;
+  return form <= kFormWithoutForeign ? kUsesWithoutForeign : kDeviceUses;
+}
 
 /// Returns the form of the fields.
 constexpr std::uint32_t form_of(const Encoder&) { return kForm; }
@@ -160,8 +171,8 @@ void code(Codec& codec, S& run) {
 
 template <class Codec, SameStruct<NodeRecord> S>
 void code(Codec& codec, S& node) {
-  auto& [number, boot, health, spare, lemon, drain, faults, drain_why, out_why, managed, hold,
-         until] = node;
+  auto& [number, boot, health, spare, lemon, drain, faults, drain_why, out_why, loan, foreign] =
+      node;
   if (form_of(codec) > kFormOfOneFleet) codec(number);
   codec(boot, health, spare, lemon, drain);
   if constexpr (!std::is_const_v<S>) {
@@ -174,7 +185,18 @@ void code(Codec& codec, S& node) {
   }
   codec(faults);
   if (form_of(codec) > kFormWithoutClaims) codec(drain_why, out_why);
-  if (form_of(codec) > kFormOfOwnNodes) codec(managed, hold, until);
+  if (form_of(codec) > kFormOfOwnNodes) codec(loan.managed, loan.hold, loan.until);
+  if (form_of(codec) > kFormWithoutForeign) {
+    codec(loan.since, loan.used, loan.job, foreign.claim, foreign.until, foreign.who);
+  } else if constexpr (!std::is_const_v<S>) {
+    loan.since = Instant::max();  // not known
+  }
+}
+
+template <class Codec, SameStruct<LentTotal> S>
+void code(Codec& codec, S& total) {
+  auto& [holds, held, used] = total;
+  codec(holds, held, used);
 }
 
 template <class Codec, SameStruct<Claim> S>
@@ -235,8 +257,7 @@ void StateCodec::code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
   codec(s.changes_, s.last_pass_, s.passes_, s.ended_, idle, s.total_, s.by_tenant_);
   codec(ledger.begin_);
   for (auto& type : ledger.cells_) {
-    const std::size_t uses = form_of(codec) > kFormOfOwnNodes ? type.size() : kUsesOfOwnNodes;
-    for (std::size_t use = 0; use < uses; ++use) {
+    for (std::size_t use = 0; use < uses_of(form_of(codec)); ++use) {
       auto& cell = type[use];
       codec(cell.count, cell.since, cell.sum);
     }
@@ -245,13 +266,15 @@ void StateCodec::code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
   if (form_of(codec) > kFormWithoutShares) codec(s.share_period_);
   if (form_of(codec) > kFormOfOneFleet)
     codec(s.fleet_changes_.numbers, s.fleet_changes_.last, ledger.changed_);
+  if (form_of(codec) <= kFormWithoutForeign) return;
+  codec(s.bills_.totals_, s.bills_.open_, s.bills_.newest_, s.bills_.billed_, s.bills_.forgotten_);
 }
 
 Parts StateCodec::parts_of(const State& state) {
   Parts parts;
-  parts.requests.reserve(state.request_ages_.size());
-  for (const auto& [at, request] : state.request_ages_) {
-    parts.requests.push_back({at, request, state.requests_.at(request).first});
+  parts.requests.reserve(state.requests_.ages.size());
+  for (const auto& [at, request] : state.requests_.ages) {
+    parts.requests.push_back({at, request, state.requests_.jobs.at(request).first});
   }
   const FleetView view = state.fleet_.view();
   for (std::uint32_t l = 0; l < view.topology().link_count(); ++l) {

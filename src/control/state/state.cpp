@@ -99,8 +99,8 @@ std::vector<JobId> State::held_of(ArrayId array) const {
 }
 
 std::optional<JobId> State::answered(const std::string& request_id) const {
-  const auto found = requests_.find(request_id);
-  if (found == requests_.end()) return std::nullopt;
+  const auto found = requests_.jobs.find(request_id);
+  if (found == requests_.jobs.end()) return std::nullopt;
   return found->second.first;
 }
 
@@ -189,11 +189,11 @@ void State::on(const JobSubmitted& event) {
   set_phase(job, JobPhase::kHeld);
   held_.insert(event.job);
   if (event.request_id.empty()) return;
-  requests_[event.request_id] = {event.job, now_};
-  request_ages_.emplace_back(now_, event.request_id);
-  while (request_ages_.front().first + setup_->timing.remember_requests < now_) {
-    requests_.erase(request_ages_.front().second);
-    request_ages_.pop_front();
+  requests_.jobs[event.request_id] = {event.job, now_};
+  requests_.ages.emplace_back(now_, event.request_id);
+  while (requests_.ages.front().first + setup_->timing.remember_requests < now_) {
+    requests_.jobs.erase(requests_.ages.front().second);
+    requests_.ages.pop_front();
   }
 }
 
@@ -242,7 +242,7 @@ void State::on(const JobStarted& event) {
   run.gangs = event.gangs;
   run.terms = event.terms;
   note_place(job, event.gangs);
-  begin_attempt(job);
+  begin_attempt(job, now_);
   note_nodes(job, event.gangs);
   bring_data(job, run);
   run.data_at = job.data_at;
@@ -291,7 +291,7 @@ void State::on(const JobStopping& event) {
   job.end = now_;
   const bool says_why = event.blame.layer != FaultLayer::kNone;
   if (says_why || event.reason == StopReason::kRefused) job.blame = event.blame;
-  end_attempt(job, event);
+  end_attempt(job, event, now_);
   set_phase(job, JobPhase::kStopping);
   move_use(run, DeviceUse::kStopping);
   job.usage.preemptions += event.reason == StopReason::kPreempted ? 1 : 0;

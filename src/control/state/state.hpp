@@ -19,6 +19,7 @@
 
 #include "control/closed_times.hpp"
 #include "control/event.hpp"
+#include "control/hold_bills.hpp"
 #include "control/setup.hpp"
 #include "control/state/job_table.hpp"
 #include "control/state/ledger.hpp"
@@ -42,16 +43,34 @@ struct NodeRecord {
   std::vector<Instant> faults;  ///< within the window that ends with the last
   std::string drain_why;        ///< as given with the drain, until it is ready again
   std::string out_why;          ///< what last took it out of service, until it is ready again
-  bool managed = false;         ///< a resource manager lends it, at times
-  std::string hold;             ///< hold that lends the node, as in NodeLent; empty: none does
-  Instant lent_until = Instant::max();  ///< jobs are off the node by then
+  struct Loan {
+    bool managed = false;            ///< a resource manager lends the node, at times
+    std::string hold;                ///< by which it lends it, as in NodeLent; empty: it does not
+    Instant until = Instant::max();  ///< jobs are off the node by then
+    Instant since;                   ///< when this hold was first seen to lend it
+    Instant used = Instant::max();   ///< since when jobs have devices there; max: none has
+    JobId job;                       ///< that alone may use it; invalid: any job
+  };
+  Loan loan;
+  /// Others that use the node, as the newest ForeignSet says.
+  struct Foreign {
+    ForeignClaim claim = ForeignClaim::kNone;
+    Instant until = Instant::max();
+    std::string who;
+  };
+  Foreign foreign;
 
   /// Whether a resource manager has the node and does not lend it.
-  [[nodiscard]] bool is_away() const { return managed && hold.empty(); }
+  [[nodiscard]] bool is_away() const { return loan.managed && loan.hold.empty(); }
 };
 
-/// Returns the health that the fleet shows: a spare takes no work until it replaces another node.
+/// Returns the health that the fleet shows: a spare takes no work until it replaces another node,
+/// and a node that is for one job alone takes none of others.
 [[nodiscard]] NodeHealth shown_health(const NodeRecord& record);
+/// Returns the job that alone may start on the node now; invalid: there is no such rule.
+[[nodiscard]] JobId bound_job(const NodeRecord& record);
+/// Returns until when others, and nothing else, keep jobs off the node; Instant(): they do not.
+[[nodiscard]] Instant taken_until(const NodeRecord& record);
 
 /// A claim of a job against a node, kept as long as later claims are judged by it.
 struct Claim {
@@ -73,6 +92,11 @@ struct Ghost {
   HostNeeds host;
   std::uint16_t share = kWholeDevice;
 };
+
+// The history of a job's attempts (control/state/state_attempts.cpp).
+void begin_attempt(Job& job, Instant now);
+void note_nodes(Job& job, std::span<const PlacedGang> gangs);
+void end_attempt(Job& job, const JobStopping& event, Instant now);
 
 class State : public DeviceHistory {
  public:
@@ -128,6 +152,9 @@ class State : public DeviceHistory {
   [[nodiscard]] bool has_ranks(const DevicesFreed& of) const;
   /// When nodes are closed to jobs.
   [[nodiscard]] const ClosedTimes& closed() const { return closed_; }
+
+  /// What resource managers have lent.
+  [[nodiscard]] const HoldBills& bills() const { return bills_; }
 
   /// Claims in the order in which they were made. Few: those of live jobs and of the last day.
   [[nodiscard]] std::span<const Claim> claims() const { return claims_; }
@@ -198,6 +225,8 @@ class State : public DeviceHistory {
   void on(const PlanFound& event);
   void on(const DecisionDropped& event);
   void on(const NodeLent& event);
+  void on(const ForeignSet& event);
+  void on(const HoldBilled& event) { bills_.bill(event); }
   void on(const MaintenanceSet& event);
   void on(const LemonFound& event);
   void on(const IdleCauseSet& event);
@@ -240,15 +269,11 @@ class State : public DeviceHistory {
   void hold_part(JobId job, const Ghost& part, DeviceUse use);
   void exchange_devices(Job& job, std::span<const PlacedGang> old, RunningJob& run);
   void free_ghost(const Ghost& ghost);
-  [[nodiscard]] bool runs_on(JobId id, NodeId node) const;
+  void note_loan_use(NodeId node);
   [[nodiscard]] DeviceUse free_use(NodeId node) const;
   void edit_node(NodeId id, const NodeRecord& record);
   void settle_claims(const NodeChanged& event);
   void note_end(Job& job);
-  // The history of a job's attempts (state_attempts.cpp).
-  void begin_attempt(Job& job) const;
-  static void note_nodes(Job& job, std::span<const PlacedGang> gangs);
-  void end_attempt(Job& job, const JobStopping& event) const;
   [[nodiscard]] Instant expected_end(const RunningJob& run) const;
 
   const ControlSetup* setup_;
@@ -273,8 +298,12 @@ class State : public DeviceHistory {
     std::set<JobId> held;
   };
   std::map<ArrayId, Array> arrays_;
-  std::map<std::string, std::pair<JobId, Instant>> requests_;
-  std::deque<std::pair<Instant, std::string>> request_ages_;
+  /// The requests of clients that are remembered.
+  struct Requests {
+    std::map<std::string, std::pair<JobId, Instant>> jobs;
+    std::deque<std::pair<Instant, std::string>> ages;
+  };
+  Requests requests_;
 
   Fleet fleet_;
   std::vector<NodeRecord> nodes_;
@@ -307,6 +336,7 @@ class State : public DeviceHistory {
   std::vector<DeviceUse> idle_;  ///< by type
   JobUsage total_;
   std::vector<JobUsage> by_tenant_;
+  HoldBills bills_;
 };
 
 }  // namespace orrery

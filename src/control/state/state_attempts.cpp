@@ -8,13 +8,13 @@
 namespace orrery {
 
 // Jobs of rehearsals have no spec, and no caller asks for their history.
-void State::begin_attempt(Job& job) const {
+void begin_attempt(Job& job, Instant now) {
   if (job.spec.empty()) return;
   if (job.attempts.size() == kAttemptsKept) job.attempts.erase(job.attempts.begin());
-  job.attempts.push_back({.number = job.attempt, .started = now_});
+  job.attempts.push_back({.number = job.attempt, .started = now});
 }
 
-void State::note_nodes(Job& job, std::span<const PlacedGang> gangs) {
+void note_nodes(Job& job, std::span<const PlacedGang> gangs) {
   if (job.attempts.empty()) return;
   std::vector<NodeId>& nodes = job.attempts.back().nodes;
   for (const PlacedGang& gang : gangs) {
@@ -24,10 +24,10 @@ void State::note_nodes(Job& job, std::span<const PlacedGang> gangs) {
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
 }
 
-void State::end_attempt(Job& job, const JobStopping& event) const {
+void end_attempt(Job& job, const JobStopping& event, Instant now) {
   if (job.attempts.empty()) return;
   Attempt& attempt = job.attempts.back();
-  attempt.stopped = now_;
+  attempt.stopped = now;
   attempt.reason = event.reason;
   attempt.blame = event.blame;
   attempt.exit = event.exit;

@@ -51,7 +51,10 @@ void StateCodec::make_fleet(State& state, const Parts& parts) {
   for (const auto& [link, is] : parts.links) state.fleet_.set_link(link, is);
   for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) {
     const NodeId id(n);
-    state.closed_.lend(id, Instant::max(), state.nodes_[n].lent_until, topology);
+    const NodeRecord& record = state.nodes_[n];
+    state.closed_.lend(id, Instant::max(), record.loan.until, topology);
+    state.closed_.take(id, Instant(), taken_until(record), topology);
+    state.closed_.bind(id, JobId(), bound_job(record), topology);
     if (state.nodes_[n].spare) state.spares_.insert(state.spares_.end(), id);
     state.fleet_.set_health(id, shown_health(state.nodes_[n]));
   }
@@ -68,6 +71,13 @@ void StateCodec::make_fleet(State& state, const Parts& parts) {
   }
   for (const Ghost& ghost : state.ghosts_) {
     take_part(ghost.job, ghost.at, {.allocation = {.share = ghost.share}, .host = ghost.host});
+  }
+  // An earlier form did not say since when nodes are lent.
+  for (std::uint32_t n = 0; n < state.nodes_.size(); ++n) {
+    NodeRecord::Loan& loan = state.nodes_[n].loan;
+    if (loan.since != Instant::max()) continue;
+    loan.since = loan.hold.empty() ? Instant() : state.now_;
+    state.note_loan_use(NodeId(n));
   }
   if (!state.caps_) return;
   for (std::size_t d = 0; d < parts.limits.size(); ++d) {
@@ -169,8 +179,8 @@ Status StateCodec::make_again(State& state, const Parts& parts) {
   if (Status settings = make_settings(state); !settings) return settings;
   if (Status sense = check(state, parts); !sense) return sense;
   for (const Remembered& each : parts.requests) {
-    state.requests_[each.request] = {each.job, each.at};
-    state.request_ages_.emplace_back(each.at, each.request);
+    state.requests_.jobs[each.request] = {each.job, each.at};
+    state.requests_.ages.emplace_back(each.at, each.request);
   }
   make_queue(state);
   make_fleet(state, parts);

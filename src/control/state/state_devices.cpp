@@ -42,6 +42,18 @@ void note_reasons(const NodeChanged& event, NodeRecord& record) {
   if (out && cause && !event.blame.evidence.empty()) record.out_why = event.blame.evidence;
 }
 
+/// Whether a job has devices on a node, ghosts left aside.
+bool runs_on(const State& state, JobId id, NodeId node) {
+  const auto here = [node](const NodeDevices& at) { return at.node == node; };
+  if (!holds_devices(state.job(id).phase)) return false;
+  for (const PlacedGang& gang : state.running(id).gangs) {
+    const Allocation& has = gang.allocation;
+    if (std::any_of(has.ranks.begin(), has.ranks.end(), here)) return true;
+    if (std::any_of(has.idle.begin(), has.idle.end(), here)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 DeviceUse State::free_use(NodeId node) const {
@@ -51,7 +63,8 @@ DeviceUse State::free_use(NodeId node) const {
       return record.spare ? DeviceUse::kSpare : idle_[fleet_.topology().group(node).type.value()];
     case NodeHealth::kDraining:
     case NodeHealth::kDrained:
-      return DeviceUse::kDraining;
+      return record.foreign.claim == ForeignClaim::kTaken ? DeviceUse::kForeign
+                                                          : DeviceUse::kDraining;
     case NodeHealth::kQuarantined:
     case NodeHealth::kRepairing:
       return DeviceUse::kRepair;
@@ -97,6 +110,7 @@ void State::hold_part(JobId job, const Ghost& part, DeviceUse use) {
   take(fleet_, part_of(part.at, part.share), part.host);
   if (part.share == kWholeDevice) set_owner(part.at, job);
   if (first) move_use(part.at.node, part.at.devices, {was, use});
+  note_loan_use(part.at.node);
 }
 
 void State::hold_devices(const RunningJob& run, const PlacedGang& gang, DeviceUse use) {
@@ -118,6 +132,19 @@ void State::release(const Ghost& part, DeviceUse from) {
     set_owner(part.at, JobId());
   }
   move_use(part.at.node, part.at.devices, {from, free_use(part.at.node)});
+  note_loan_use(part.at.node);
+}
+
+/// Begins or ends the time in which jobs have devices on a lent node.
+void State::note_loan_use(NodeId node) {
+  NodeRecord::Loan& loan = nodes_[node.value()].loan;
+  if (loan.hold.empty()) return;
+  const std::uint32_t devices = fleet_.topology().group(node).devices;
+  const int free = std::popcount(fleet_.view().node(node).free_mask);
+  const bool used = static_cast<std::uint32_t>(free) < devices;
+  if (used == (loan.used != Instant::max())) return;
+  if (!used) bills_.use(loan.hold, now_ - loan.used);
+  loan.used = used ? now_ : Instant::max();
 }
 
 // Devices that only the old epoch had are released when its ranks are reported gone; until then the
@@ -219,17 +246,6 @@ void State::on(const DevicesFreed& event) {
   add_power(run);
 }
 
-bool State::runs_on(JobId id, NodeId node) const {
-  const auto here = [node](const NodeDevices& at) { return at.node == node; };
-  if (!holds_devices(job(id).phase)) return false;
-  for (const PlacedGang& gang : running(id).gangs) {
-    const Allocation& has = gang.allocation;
-    if (std::any_of(has.ranks.begin(), has.ranks.end(), here)) return true;
-    if (std::any_of(has.idle.begin(), has.idle.end(), here)) return true;
-  }
-  return false;
-}
-
 std::vector<JobId> State::jobs_on(NodeId id) const {
   std::vector<JobId> jobs;
   const Topology& topology = fleet_.topology();
@@ -242,11 +258,11 @@ std::vector<JobId> State::jobs_on(NodeId id) const {
   // The job of a ghost may be elsewhere by now.
   const auto here = [id](const Ghost& ghost) { return ghost.at.node == id; };
   if (std::any_of(ghosts_.begin(), ghosts_.end(), here)) {
-    std::erase_if(jobs, [&](JobId job) { return !runs_on(job, id); });
+    std::erase_if(jobs, [&](JobId job) { return !runs_on(*this, job, id); });
   }
   for (const RunningJob& run : running_) {
     if (!shared) break;
-    if (runs_on(run.id, id)) jobs.push_back(run.id);
+    if (runs_on(*this, run.id, id)) jobs.push_back(run.id);
   }
   std::sort(jobs.begin(), jobs.end());
   jobs.erase(std::unique(jobs.begin(), jobs.end()), jobs.end());
@@ -254,15 +270,30 @@ std::vector<JobId> State::jobs_on(NodeId id) const {
 }
 
 NodeHealth shown_health(const NodeRecord& record) {
-  const bool spare = record.health == NodeHealth::kReady && record.spare;
-  return spare ? NodeHealth::kDrained : record.health;
+  const bool kept =
+      record.health == NodeHealth::kReady && (record.spare || record.loan.job.valid());
+  return kept ? NodeHealth::kDrained : record.health;
+}
+
+JobId bound_job(const NodeRecord& record) {
+  return record.health == NodeHealth::kReady && !record.spare ? record.loan.job : JobId();
+}
+
+Instant taken_until(const NodeRecord& record) {
+  const bool closed =
+      record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+  const bool taken = record.foreign.claim == ForeignClaim::kTaken;
+  return taken && closed && !record.drain && !record.spare ? record.foreign.until : Instant();
 }
 
 void State::edit_node(NodeId id, const NodeRecord& record) {
   const DeviceUse was = free_use(id);
   const bool was_ready = nodes_[id.value()].health == NodeHealth::kReady;
   const bool was_spare = nodes_[id.value()].spare;
-  nodes_[id.value()] = record;
+  const NodeRecord before = std::exchange(nodes_[id.value()], record);
+  const Topology& topology = *setup_->topology;
+  closed_.take(id, taken_until(before), taken_until(record), topology);
+  closed_.bind(id, bound_job(before), bound_job(record), topology);
   move_use(id, fleet_.view().node(id).free_mask, {was, free_use(id)});
   fleet_.set_health(id, shown_health(record));
   if (record.health != NodeHealth::kReady) return;
@@ -287,11 +318,24 @@ void State::on(const NodeChanged& event) {
 
 void State::on(const NodeLent& event) {
   NodeRecord record = nodes_[event.node.value()];
-  closed_.lend(event.node, record.lent_until, event.until, *setup_->topology);
-  record.managed = event.managed;
-  record.hold = event.hold;
-  record.lent_until = event.until;
+  NodeRecord::Loan& loan = record.loan;
+  closed_.lend(event.node, loan.until, event.until, *setup_->topology);
+  if (loan.hold != event.hold) {
+    if (!loan.hold.empty()) bills_.hold(loan.hold, now_ - loan.since);
+    if (loan.used != Instant::max()) bills_.use(loan.hold, now_ - loan.used);
+    loan = {.hold = event.hold, .since = now_};
+  }
+  loan.managed = event.managed;
+  loan.until = event.until;
+  loan.job = event.job;
   record.health = event.health;
+  edit_node(event.node, record);
+  note_loan_use(event.node);
+}
+
+void State::on(const ForeignSet& event) {
+  NodeRecord record = nodes_[event.node.value()];
+  record.foreign = {event.claim, event.until, event.who};
   edit_node(event.node, record);
 }
 

@@ -294,6 +294,25 @@ Wrong StateRanges::others() const {
     }
     if (window.to <= window.from) return "a maintenance window ends before it begins";
   }
+  for (const NodeRecord& node : s_.nodes_) {
+    const NodeRecord::Loan& loan = node.loan;
+    const bool used = loan.used != Instant::max();
+    const bool known = loan.since != Instant::max();
+    if ((known && loan.since > s_.now_) || (used && (loan.used > s_.now_ || loan.hold.empty()))) {
+      return "a node is lent from a time that has not come";
+    }
+  }
+  const HoldBills& bills = s_.bills_;
+  const auto is_billed = [&](const auto& each) { return bills.billed_.contains(each.second); };
+  if (!std::ranges::all_of(bills.newest_, is_billed) ||
+      bills.newest_.size() != bills.billed_.size()) {
+    return "the holds that were billed are not those of the bills";
+  }
+  for (const auto* totals : {&bills.totals(), &bills.open()}) {
+    for (const auto& [of, total] : *totals) {
+      if (!is_time(total.held) || !is_time(total.used)) return "a hold has a time that is none";
+    }
+  }
   for (const Claim& claim : s_.claims_) {
     if (claim.job.value() >= s_.jobs_.size()) return "a claim against a node is of no job";
     if (claim.node.value() >= topology_.node_count()) return "a claim is against no node";

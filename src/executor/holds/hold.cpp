@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 
 namespace orrery {
 namespace {
 
 constexpr std::string_view kPilot = "pilot-";
+constexpr std::string_view kJob = "job-";
 
 /// Reads a decimal number without leading zeros at the front of `text`, and removes it.
 std::optional<std::uint64_t> take_number(std::string_view& text) {
@@ -24,18 +26,30 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
 }  // namespace
 
 std::string text_of(const HoldKey& key) {
+  if (key.job) return fmt::format("{}{}-{}-{}", kJob, *key.job, key.epoch, key.id);
   return fmt::format("{}{}-{}", kPilot, key.epoch, key.id);
 }
 
 std::optional<HoldKey> hold_key_of(std::string_view text) {
-  if (!text.starts_with(kPilot)) return std::nullopt;
-  text.remove_prefix(kPilot.size());
+  const bool of_job = text.starts_with(kJob);
+  if (!of_job && !text.starts_with(kPilot)) return std::nullopt;
+  text.remove_prefix(of_job ? kJob.size() : kPilot.size());
+  HoldKey key;
+  if (of_job) {
+    const std::optional<std::uint64_t> job = take_number(text);
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    if (!job || *job >= kMost || !text.starts_with('-')) return std::nullopt;
+    key.job = static_cast<std::uint32_t>(*job);
+    text.remove_prefix(1);
+  }
   const std::optional<std::uint64_t> epoch = take_number(text);
   if (!epoch || !text.starts_with('-')) return std::nullopt;
   text.remove_prefix(1);
   const std::optional<std::uint64_t> id = take_number(text);
   if (!id || !text.empty()) return std::nullopt;
-  return HoldKey{.id = *id, .epoch = *epoch};
+  key.epoch = *epoch;
+  key.id = *id;
+  return key;
 }
 
 }  // namespace orrery

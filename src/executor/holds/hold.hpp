@@ -22,16 +22,18 @@
 
 namespace orrery {
 
-/// Names a hold for good. Of a pilot, which serves many attempts: `id` counts the pilots that a
-/// controller asked for, and `epoch` is that controller's term.
+/// Names a hold for good: `id` counts the holds that a controller asked for, and `epoch` is that
+/// controller's term. A pilot serves many jobs; another hold serves one.
 struct HoldKey {
   std::uint64_t id = 0;
   std::uint64_t epoch = 0;
+  std::optional<std::uint32_t> job;  ///< that alone it serves; none: it is a pilot
 
   friend auto operator<=>(const HoldKey&, const HoldKey&) = default;
 };
 
-/// Returns the text by which managers, agents and users know a hold: "pilot-EPOCH-ID".
+/// Returns the text by which managers, agents and users know a hold: "pilot-EPOCH-ID", or
+/// "job-JOB-EPOCH-ID".
 [[nodiscard]] std::string text_of(const HoldKey& key);
 /// Returns the key in such a text; none: it is something else.
 [[nodiscard]] std::optional<HoldKey> hold_key_of(std::string_view text);
@@ -46,6 +48,7 @@ struct EnsureHold {
   Duration time;                   ///< the manager ends the hold after this time
   std::string join_token;          ///< admits the hold's agents
   std::vector<std::string> avoid;  ///< nodes that would be of no use
+  std::string tenant;              ///< path of the tenant of its job; empty: it is a pilot
 };
 
 /// Ends a hold, if the manager's `id` is still that of the hold.
@@ -56,7 +59,8 @@ struct ReleaseHold {
 
 /// Lists the cluster's own holds, the nodes, and the work of others on them.
 struct ListHolds {
-  Instant asked;  ///< returned with the answer
+  Instant asked;         ///< returned with the answer
+  bool foreign = false;  ///< whether the work of others is listed, too
 };
 
 struct ManagerOrder {
@@ -104,9 +108,20 @@ struct HoldSeen {
   std::string id;
   HoldPhase phase = HoldPhase::kWaiting;
   std::string reason;                 ///< the manager's own words; why it waits or ended
+  bool stuck = false;                 ///< it waits, and never starts unless a person sees to it
   std::vector<std::string> nodes;     ///< while it runs or ends
   std::optional<Duration> starts_in;  ///< the manager's estimate, from the time of the list
   std::optional<Duration> left;       ///< until its time is over; none: unlimited
+  std::optional<Instant> started;     ///< by the manager's record, in whole seconds of the day
+  std::optional<Instant> ended;       ///< likewise, once it has ended
+};
+
+/// Work of others that has nodes of a manager.
+struct ForeignWork {
+  std::string id;  ///< the manager's
+  std::string user;
+  std::vector<std::string> nodes;
+  std::optional<Duration> left;  ///< until its time is over; none: unlimited
 };
 
 /// A node as its manager sees it.
@@ -124,6 +139,7 @@ struct ManagerListing {
   std::string trouble;  ///< why it is not complete; empty: it is
   std::vector<HoldSeen> holds;
   std::vector<ManagerNode> nodes;
+  std::optional<std::vector<ForeignWork>> foreign;  ///< none: it was not listed
 };
 
 struct ManagerReport {

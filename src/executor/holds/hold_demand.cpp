@@ -10,56 +10,64 @@
 namespace orrery {
 namespace {
 
-/// What a job needs of a manager's nodes.
-struct Needs {
-  std::uint32_t nodes = 0;    ///< whole nodes
-  std::uint32_t devices = 0;  ///< of gangs that leave devices of their nodes to others
-  Duration longest;
-};
+/// Returns the most devices that one of the nodes has.
+std::uint32_t devices_per_node(const HoldNodes& lent, const Topology& topology) {
+  std::uint32_t most = 1;
+  for (const NodeId node : lent.nodes) {
+    most = std::max<std::uint32_t>(most, topology.group(node).devices);
+  }
+  return most;
+}
+
+/// Returns how many nodes that many devices take up.
+std::uint32_t nodes_of(std::uint32_t devices, std::uint32_t per_node) {
+  return (devices + per_node - 1) / per_node;
+}
 
 class Demand {
  public:
   Demand(const State& state, const HoldNodes& lent, Duration usable)
-      : state_(state), lent_(lent), usable_(usable) {
+      : state_(state),
+        lent_(lent),
+        usable_(usable),
+        per_node_(devices_per_node(lent, *state.setup().topology)) {
     const Topology& topology = *state.setup().topology;
-    for (const NodeId node : lent.nodes) {
-      const NodeGroup& group = topology.group(node);
-      types_.insert(group.type);
-      per_node_ = std::max<std::uint32_t>(per_node_, group.devices);
-    }
+    for (const NodeId node : lent.nodes) types_.insert(topology.group(node).type);
   }
 
-  [[nodiscard]] NodesNeeded of(std::span<const StillWaits> waiting) {
+  [[nodiscard]] std::vector<JobNeeds> of(std::span<const StillWaits> waiting) {
+    std::vector<JobNeeds> needs;
+    std::uint32_t whole = 0;
     for (const StillWaits& each : waiting) {
-      if (whole_ >= lent_.most) break;
+      if (whole >= lent_.most) break;
       const bool waits = state_.has(each.job) && state_.job(each.job).phase == JobPhase::kQueued;
-      if (waits && each.refusal.kind == RejectionKind::kBusy) add(each.job);
+      if (!waits || each.refusal.kind != RejectionKind::kBusy) continue;
+      const std::optional<JobNeeds> of_job = needs_of(each.job);
+      if (!of_job) continue;
+      whole += of_job->nodes;
+      needs.push_back(*of_job);
     }
-    const std::uint32_t shared = (devices_ + per_node_ - 1) / std::max(1u, per_node_);
-    return {std::min(lent_.most, whole_ + shared), longest_};
+    return needs;
   }
 
- private:
-  void add(JobId id) {
+  [[nodiscard]] std::optional<JobNeeds> needs_of(JobId id) const {
     const Job& job = state_.job(id);
-    const JobRequest& request = job.submission->request;
-    Needs needs;
-    for (const RoleRequest& role : request.roles) {
-      const std::optional<Needs> gang = of_role(job, role);
-      if (!gang) return;
+    JobNeeds needs{.job = id};
+    for (const RoleRequest& role : job.submission->request.roles) {
+      const std::optional<JobNeeds> gang = of_role(job, role);
+      if (!gang) return std::nullopt;
       needs.nodes += gang->nodes * role.gangs;
       needs.devices += gang->devices * role.gangs;
       needs.longest = std::max(needs.longest, gang->longest);
     }
-    if (needs.nodes > lent_.most) return;
-    whole_ += needs.nodes;
-    devices_ += needs.devices;
-    longest_ = std::max(longest_, needs.longest);
+    if (needs.nodes > lent_.most) return std::nullopt;
+    return needs;
   }
 
+ private:
   /// Returns what a gang of the role needs by its first option on these nodes; none: it cannot run
   /// there, or not to its end.
-  [[nodiscard]] std::optional<Needs> of_role(const Job& job, const RoleRequest& role) const {
+  [[nodiscard]] std::optional<JobNeeds> of_role(const Job& job, const RoleRequest& role) const {
     for (const GangOption& option : role.options) {
       const GangRequest& gang = option.gang;
       if (!types_.contains(gang.type) || gang.node_devices == 0) continue;
@@ -68,10 +76,10 @@ class Demand {
           whole ? Duration::from_seconds(whole->count_seconds() * (1 - job.done)) : Duration();
       if (whole && left > usable_) continue;
       if (gang.node_devices < per_node_ && gang.devices <= gang.node_devices) {
-        return Needs{.devices = gang.share < kWholeDevice ? 1 : gang.devices, .longest = left};
+        return JobNeeds{.devices = gang.share < kWholeDevice ? 1 : gang.devices, .longest = left};
       }
-      return Needs{.nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices,
-                   .longest = left};
+      return JobNeeds{.nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices,
+                      .longest = left};
     }
     return std::nullopt;
   }
@@ -79,17 +87,36 @@ class Demand {
   const State& state_;
   const HoldNodes& lent_;
   Duration usable_;
+  std::uint32_t per_node_;
   std::set<FleetTypeId> types_;
-  std::uint32_t per_node_ = 1;
-  std::uint32_t whole_ = 0;
-  std::uint32_t devices_ = 0;
-  Duration longest_;
 };
 
 }  // namespace
 
-NodesNeeded nodes_needed(const Core& core, const HoldNodes& lent, Duration usable) {
+std::optional<JobNeeds> needs_of(const State& state, JobId job, const HoldOffer& offer) {
+  return Demand(state, offer.lent, offer.usable).needs_of(job);
+}
+
+std::vector<JobNeeds> job_needs(const Core& core, const HoldNodes& lent, Duration usable) {
   return Demand(core.state(), lent, usable).of(core.still_waiting());
+}
+
+NodesNeeded nodes_needed(std::span<const JobNeeds> needs, const HoldNodes& lent,
+                         const Topology& topology) {
+  NodesNeeded all;
+  std::uint32_t devices = 0;
+  for (const JobNeeds& each : needs) {
+    all.nodes += each.nodes;
+    devices += each.devices;
+    all.longest = std::max(all.longest, each.longest);
+  }
+  all.nodes += nodes_of(devices, devices_per_node(lent, topology));
+  all.nodes = std::min(all.nodes, lent.most);
+  return all;
+}
+
+std::uint32_t nodes_needed(const JobNeeds& needs, const HoldNodes& lent, const Topology& topology) {
+  return needs.nodes + nodes_of(needs.devices, devices_per_node(lent, topology));
 }
 
 }  // namespace orrery

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "control/core/core.hpp"
@@ -15,15 +17,43 @@ struct HoldNodes {
   Duration time;              ///< for which it lends a node
 };
 
+/// What a job that waits needs of a manager's nodes.
+struct JobNeeds {
+  JobId job;
+  std::uint32_t nodes = 0;    ///< whole nodes
+  std::uint32_t devices = 0;  ///< of gangs that leave devices of their nodes to others
+  Duration longest;           ///< of its gangs whose length is known
+};
+
+/// The nodes that a manager lends, and for how long a job may run there.
+struct HoldOffer {
+  const HoldNodes& lent;
+  Duration usable;
+};
+
+/// Returns what a job needs; none: it cannot run there, or not to its end. O(options).
+[[nodiscard]] std::optional<JobNeeds> needs_of(const State& state, JobId job,
+                                               const HoldOffer& offer);
+
+/// Returns what the waiting jobs need that could start on such nodes if they were lent: those that
+/// the last pass found no devices for, in the order in which they wait, until they need `most`
+/// nodes. A job that needs more than `most` nodes, or would not be done within `usable` as far as
+/// its length is known, is left out. O(waiting jobs x options).
+[[nodiscard]] std::vector<JobNeeds> job_needs(const Core& core, const HoldNodes& lent,
+                                              Duration usable);
+
 struct NodesNeeded {
   std::uint32_t nodes = 0;
   Duration longest;  ///< of the jobs among them whose length is known
 };
 
-/// Returns how many whole nodes the waiting jobs need that could start on such nodes if they were
-/// lent: those that the last pass found no devices for, in the order in which they wait, up to
-/// `most`. A job that needs more than `most` nodes, or would not be done within `usable` as far as
-/// its length is known, counts for none. O(waiting jobs x options).
-[[nodiscard]] NodesNeeded nodes_needed(const Core& core, const HoldNodes& lent, Duration usable);
+/// Returns how many whole nodes the jobs need together, if those that leave devices to others share
+/// nodes.
+[[nodiscard]] NodesNeeded nodes_needed(std::span<const JobNeeds> needs, const HoldNodes& lent,
+                                       const Topology& topology);
+
+/// Returns how many whole nodes one job needs.
+[[nodiscard]] std::uint32_t nodes_needed(const JobNeeds& needs, const HoldNodes& lent,
+                                         const Topology& topology);
 
 }  // namespace orrery

@@ -20,7 +20,9 @@ class HoldDemandTest : public testing::Test {
   JobId submit(std::uint32_t devices) { return cluster_.submit(cluster_.job(devices)); }
   [[nodiscard]] std::uint32_t needed() {
     cluster_.tick();
-    return nodes_needed(cluster_.core(), lent_, Duration::hours(2)).nodes;
+    return nodes_needed(job_needs(cluster_.core(), lent_, Duration::hours(2)), lent_,
+                        cluster_.topology())
+        .nodes;
   }
 
   ScriptedCluster cluster_{{.nodes_begin = NodeHealth::kJoining}};
@@ -60,7 +62,10 @@ TEST_F(HoldDemandTest, LeavesOutJobsThatAreLongerThanALoan) {
   endless.request.estimate.reset();
   (void)cluster_.submit(endless);
   EXPECT_EQ(needed(), 1u);
-  EXPECT_EQ(nodes_needed(cluster_.core(), lent_, Duration::seconds(-60)).nodes, 1u)
+  EXPECT_EQ(nodes_needed(job_needs(cluster_.core(), lent_, Duration::seconds(-60)), lent_,
+                         cluster_.topology())
+                .nodes,
+            1u)
       << "a loan too short for any job of known length";
 }
 
@@ -72,7 +77,10 @@ TEST_F(HoldDemandTest, FollowsACancelledJobThatBlockedTheOthers) {
   blocking.tick();
   blocking.send(CancelJob{first});
   blocking.tick();
-  EXPECT_EQ(nodes_needed(blocking.core(), lent_, Duration::hours(2)).nodes, 1u);
+  EXPECT_EQ(nodes_needed(job_needs(blocking.core(), lent_, Duration::hours(2)), lent_,
+                         blocking.topology())
+                .nodes,
+            1u);
 }
 
 }  // namespace

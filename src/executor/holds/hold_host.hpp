@@ -26,6 +26,8 @@ class HoldHost {
   [[nodiscard]] Status admit(NodeId node, const AgentHold& agent, Instant now);
   /// See HoldLink::end().
   void end(NodeId node, const std::string& why, Instant now);
+  /// See HoldLink::ask_again().
+  void ask_again(Instant now) { link_.ask_again(now); }
   /// Looks at what is due. Precondition: next_due() <= now.
   void advance(Instant now);
   [[nodiscard]] Instant next_due() const;

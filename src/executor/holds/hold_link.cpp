@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/holds/lent_service.hpp"
+#include "executor/managers/foreign_work.hpp"
+#include "executor/managers/hold_records.hpp"
+#include "executor/managers/lent_service.hpp"
 
 namespace orrery {
 namespace {
-
-/// Orders of one look; more follow with the next.
-constexpr std::uint32_t kAsksMost = 64;
 
 bool is_live(const HoldSeen& seen) {
   return seen.phase == HoldPhase::kWaiting || seen.phase == HoldPhase::kRunning;
@@ -91,7 +90,7 @@ void HoldLink::hear(std::uint32_t manager, const HoldAnswer& answer, Instant now
     return;
   }
   if (answer.refused) {
-    table_.refuse(manager, *answer.refused, answer.text, now);
+    table_.refuse(manager, {*answer.refused, answer.text, answer.key.job}, now);
     if (hold->state == HoldState::kAsked && hold->id.empty()) table_.forget(*hold);
     return;
   }
@@ -124,8 +123,13 @@ void HoldLink::hear(std::uint32_t manager, const Heard& heard) {
   known.avoid = drained_nodes(table_.pool(manager), heard.state, heard.now).avoid;
   known.out_of_service = out_of_service(table_.pool(manager), listing.nodes, heard.state);
   table_.tell(follow_service(table_.pool(manager), listing.nodes, heard.state));
+  if (listing.foreign) {
+    known.next_foreign = heard.now + table_.setup().timing.foreign;
+    table_.tell(
+        follow_foreign(table_.pool(manager), {*listing.foreign, listing.asked}, heard.state));
+  }
   for (const HoldSeen& seen : listing.holds) {
-    if (table_.find(manager, seen.key) == nullptr) adopt(manager, seen, heard.now);
+    if (table_.find(manager, seen.key) == nullptr) adopt(manager, seen, heard);
     if (Hold* hold = table_.find(manager, seen.key)) see(*hold, seen, heard);
   }
   const std::vector<Hold> before = table_.holds();
@@ -136,12 +140,14 @@ void HoldLink::hear(std::uint32_t manager, const Heard& heard) {
     }
     if (Hold* hold = table_.find(manager, each.key)) miss(*hold, heard);
   }
+  table_.tell(
+      follow_bills(table_.pool(manager), {listing, table_.holds(), heard.now}, heard.state));
   sweep(manager, heard.state);
 }
 
 /// Takes over a hold of an earlier controller. One of a later term is a sign that the log was
 /// restored from a copy: it is left alone.
-void HoldLink::adopt(std::uint32_t manager, const HoldSeen& seen, Instant now) {
+void HoldLink::adopt(std::uint32_t manager, const HoldSeen& seen, const Heard& heard) {
   if (!is_live(seen)) return;
   const std::uint64_t term = table_.setup().term;
   if (seen.key.epoch > term) {
@@ -154,12 +160,13 @@ void HoldLink::adopt(std::uint32_t manager, const HoldSeen& seen, Instant now) {
   const std::uint32_t nodes = seen.nodes.empty() ? table_.pool(manager).pilot_nodes
                                                  : static_cast<std::uint32_t>(seen.nodes.size());
   // What it avoids is not known: a node that is drained now.
-  (void)table_.add({.key = seen.key,
-                    .manager = manager,
-                    .id = seen.id,
-                    .asked = nodes,
-                    .orders = {.avoid = table_.managers()[manager].avoid}},
-                   HoldState::kWaiting, now);
+  Hold& hold = table_.add({.key = seen.key,
+                           .manager = manager,
+                           .id = seen.id,
+                           .asked = nodes,
+                           .orders = {.avoid = table_.managers()[manager].avoid}},
+                          HoldState::kWaiting, heard.now);
+  if (seen.nodes.empty()) keeper_.wish_for_job(hold, heard.state);
 }
 
 /// Whether a hold that is seen is the one of its key that counts; another one is released.
@@ -184,7 +191,7 @@ void HoldLink::see(Hold& hold, const HoldSeen& seen, const Heard& heard) {
   if (!is_counted(hold, seen, heard)) return;
   hold.orders.missing.reset();
   hold.reason = seen.reason;
-  hold.starts_in = seen.starts_in;
+  hold.start = {seen.starts_in, seen.started};
   if (seen.left) hold.ends = heard.listing.asked + *seen.left;
   switch (seen.phase) {
     case HoldPhase::kWaiting:
@@ -194,6 +201,9 @@ void HoldLink::see(Hold& hold, const HoldSeen& seen, const Heard& heard) {
         table_.take_back(hold, Leftover::kPossible,
                          "its resource manager has put the hold back into its queue");
         table_.set_state(hold, HoldState::kWaiting, heard.now);
+      }
+      if (seen.stuck && hold.state == HoldState::kWaiting) {
+        return give_back(hold, seen.reason, heard.now);
       }
       break;
     case HoldPhase::kRunning:
@@ -214,7 +224,7 @@ void HoldLink::see_ended(Hold& hold, const HoldSeen& seen, Instant now) {
   const bool brief = now - hold.since < table_.setup().timing.join;
   const std::string why = fmt::format("its resource manager ended the hold: {}", seen.reason);
   table_.take_back(hold, proven ? Leftover::kNone : Leftover::kPossible, why);
-  if (unwanted && brief) table_.refuse(hold.manager, HoldRefusal::kBusy, why, now);
+  if (unwanted && brief) table_.refuse(hold.manager, {HoldRefusal::kBusy, why, hold.key.job}, now);
   table_.forget(hold);
 }
 
@@ -247,9 +257,13 @@ void HoldLink::see_running(Hold& hold, const HoldSeen& seen, const Heard& heard)
   }
   if (!hold.nodes.empty()) hold.asked = static_cast<std::uint32_t>(hold.nodes.size());
   if (!nodes.empty() || seen.nodes.empty()) return;
-  const std::string why = "none of its nodes is one that the manager lends";
-  table_.refuse(hold.manager, HoldRefusal::kBusy, why, heard.now);
-  release(hold, why, heard.now);
+  give_back(hold, "none of its nodes is one that the manager lends", heard.now);
+}
+
+/// Gives back a hold that is of no use, which counts as a refusal.
+void HoldLink::give_back(Hold& hold, const std::string& why, Instant now) {
+  table_.refuse(hold.manager, {HoldRefusal::kBusy, why, hold.key.job}, now);
+  keeper_.release(hold, why, now);
 }
 
 /// A complete list does not have the hold.
@@ -264,6 +278,7 @@ void HoldLink::miss(Hold& hold, const Heard& heard) {
   if (hold.state == HoldState::kAsked || hold.state == HoldState::kWaiting) {
     hold.id.clear();
     hold.state = HoldState::kAsked;
+    keeper_.wish_for_job(hold, heard.state);
     return table_.order_hold(hold, heard.now);
   }
   if (hold.state == HoldState::kGranted && speaks(heard.state, hold)) return;
@@ -311,129 +326,8 @@ void HoldLink::advance(const Core& core, Instant now) {
   if (now < next_look_) return;
   next_look_ = now + timing.look;
   for (std::uint32_t manager = 0; manager < managers.size(); ++manager) {
-    if (managers[manager].lists > 0) look(manager, core, now);
+    if (managers[manager].lists > 0) keeper_.look(manager, core, now);
   }
-}
-
-/// Returns why a hold that no ranks use is given back; empty: it is kept.
-std::string HoldLink::why_useless(const Hold& hold, const HoldUse& use, const HoldView& view) {
-  ManagerState& known = table_.managers()[hold.manager];
-  if (hold.state != HoldState::kGranted) {
-    const std::vector<std::string>& avoid = known.avoid;
-    const bool resumed =
-        std::any_of(hold.orders.avoid.begin(), hold.orders.avoid.end(), [&](const auto& name) {
-          return std::find(avoid.begin(), avoid.end(), name) == avoid.end();
-        });
-    return resumed ? "a node that it avoids is in service again" : "";
-  }
-  if (hold.nodes.empty()) return "";
-  if (use.drained == use.held) return "its nodes are drained";
-  if (is_mute(view.state, hold)) {
-    if (view.now - hold.since < view.timing.join) return "";
-    constexpr const char* kWhy = "no agent of the hold has joined";
-    table_.refuse(hold.manager, HoldRefusal::kBusy, kWhy, view.now);
-    return kWhy;
-  }
-  const bool idle = view.now - hold.busy >= table_.pool(hold.manager).idle;
-  if (use.able > 0 || !idle) return "";
-  constexpr const char* kWhy = "the nodes of the hold take no jobs";
-  table_.refuse(hold.manager, HoldRefusal::kBusy, kWhy, view.now);
-  return kWhy;
-}
-
-/// Counts the holds of a manager; those that are of no use are released.
-HoldUse HoldLink::count(std::uint32_t manager, const HoldView& view) {
-  HoldUse all;
-  for (Hold& hold : table_.holds()) {
-    if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
-    const HoldUse use = use_of(hold, view);
-    if (use.used) hold.busy = view.now;
-    if (hold.state == HoldState::kGranted && speaks(view.state, hold)) {
-      table_.managers()[manager].refusals = 0;
-    }
-    const std::string why = use.used ? "" : why_useless(hold, use, view);
-    if (why.empty()) {
-      all += use;
-    } else {
-      release(hold, why, view.now);
-    }
-  }
-  return all;
-}
-
-void HoldLink::look(std::uint32_t manager, const Core& core, Instant now) {
-  const HoldPool& pool = table_.pool(manager);
-  const HoldTiming& timing = table_.setup().timing;
-  ManagerState& known = table_.managers()[manager];
-  DrainedNodes drained = drained_nodes(pool, core.state(), now);
-  known.avoid = std::move(drained.avoid);
-  HoldNodes lent = pool.lent;
-  const auto nodes = static_cast<std::uint32_t>(lent.nodes.size());
-  const std::uint32_t lendable = nodes - drained.count;
-  lent.most = std::min(lent.most, lendable);
-  const Duration usable = lent.time - timing.margin - timing.join;
-  const NodesNeeded needed = nodes_needed(core, lent, usable);
-  const HoldView view{core.state(), now, timing, needed.longest};
-  HoldUse all = count(manager, view);
-  const std::uint32_t for_jobs = std::min(lent.most, all.busy + needed.nodes);
-  const std::uint32_t want = std::min(lent.most, std::max(pool.keep, for_jobs));
-  if (all.able > want) release_idle(manager, all.able - want, view);
-  const auto is_enough = [&] { return all.useful >= for_jobs && all.able >= want; };
-  if (now < known.retry_at || !known.newer.empty() || !known.trouble.empty()) return;
-  for (std::uint32_t asks = 0; !is_enough() && asks < kAsksMost; ++asks) {
-    const std::uint32_t good = all.held - all.drained;
-    if (all.held >= pool.lent.most || good >= lendable) {
-      return release_short(manager, for_jobs - std::min(all.useful, for_jobs), view);
-    }
-    const std::uint32_t size =
-        std::min({pool.pilot_nodes, pool.lent.most - all.held, lendable - good});
-    ask(manager, size, now);
-    all.able += size;
-    all.useful += size;
-    all.held += size;
-  }
-}
-
-void HoldLink::ask(std::uint32_t manager, std::uint32_t nodes, Instant now) {
-  const HoldKey key{.id = ++asked_, .epoch = table_.setup().term};
-  Hold& hold = table_.add({.key = key, .manager = manager, .asked = nodes}, HoldState::kAsked, now);
-  table_.order_hold(hold, now);
-}
-
-bool HoldLink::is_idle(const Hold& hold, const HoldUse& use, Instant now) const {
-  return hold.state != HoldState::kReleasing && !use.used &&
-         now - hold.busy >= table_.pool(hold.manager).idle;
-}
-
-/// Releases holds that were idle for long, the newest first, up to that many nodes that take jobs.
-void HoldLink::release_idle(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
-  std::vector<Hold>& holds = table_.holds();
-  for (std::size_t at = holds.size(); at-- > 0;) {
-    Hold& hold = holds[at];
-    const HoldUse use = use_of(hold, view);
-    if (hold.manager != manager || !is_idle(hold, use, view.now) || use.able > nodes) continue;
-    nodes -= use.able;
-    release(hold, "the hold was idle", view.now);
-  }
-}
-
-/// Releases idle holds that end too soon for the jobs that wait, to make room for that many nodes.
-void HoldLink::release_short(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
-  for (Hold& hold : table_.holds()) {
-    if (nodes == 0) return;
-    const HoldUse use = use_of(hold, view);
-    if (hold.manager != manager || !is_idle(hold, use, view.now) || use.useful > 0) continue;
-    nodes -= std::min(nodes, use.held);
-    release(hold, "the hold ends too soon for the jobs that wait", view.now);
-  }
-}
-
-/// Precondition: no rank is on its nodes.
-void HoldLink::release(Hold& hold, const std::string& why, Instant now) {
-  table_.take_back(hold, Leftover::kPossible, why);
-  hold.reason = why;
-  table_.set_state(hold, HoldState::kReleasing, now);
-  table_.order_release(hold, now);
 }
 
 }  // namespace orrery

@@ -22,8 +22,8 @@
 
 #include "control/core/core.hpp"
 #include "executor/holds/hold.hpp"
+#include "executor/holds/hold_keeper.hpp"
 #include "executor/holds/hold_table.hpp"
-#include "executor/holds/hold_use.hpp"
 
 namespace orrery {
 
@@ -31,7 +31,9 @@ class HoldLink {
  public:
   /// The loans in `state` are taken over.
   HoldLink(HoldSetup setup, const State& state, Instant now)
-      : table_(std::move(setup), state, now), asked_(table_.setup().asked), next_look_(now) {}
+      : table_(std::move(setup), state, now), keeper_(table_), next_look_(now) {}
+  HoldLink(const HoldLink&) = delete;
+  HoldLink& operator=(const HoldLink&) = delete;
 
   void deliver(const ManagerReport& report, const State& state, Instant now);
   /// Looks at what is due. Precondition: next_due() <= now.
@@ -48,6 +50,9 @@ class HoldLink {
   /// released, or after a minute with what is left of them.
   void end(NodeId node, const std::string& why, Instant now);
 
+  /// Asks again at once for what was refused, instead of after a pause.
+  void ask_again(Instant now) { table_.forgive(now); }
+
   [[nodiscard]] std::vector<HoldEffect> take() { return table_.take(); }
 
   [[nodiscard]] std::span<const HoldPool> pools() const { return table_.setup().pools; }
@@ -56,7 +61,7 @@ class HoldLink {
   }
   [[nodiscard]] std::span<const Hold> holds() const { return table_.holds(); }
   /// Returns how many holds were asked for in this term.
-  [[nodiscard]] std::uint64_t asked() const { return asked_; }
+  [[nodiscard]] std::uint64_t asked() const { return keeper_.asked(); }
 
  private:
   /// A list of a manager, with what it is compared with.
@@ -69,27 +74,18 @@ class HoldLink {
   // What managers say.
   void hear(std::uint32_t manager, const HoldAnswer& answer, Instant now);
   void hear(std::uint32_t manager, const Heard& heard);
-  void adopt(std::uint32_t manager, const HoldSeen& seen, Instant now);
+  void adopt(std::uint32_t manager, const HoldSeen& seen, const Heard& heard);
   void see(Hold& hold, const HoldSeen& seen, const Heard& heard);
   [[nodiscard]] bool is_counted(Hold& hold, const HoldSeen& seen, const Heard& heard);
   void see_running(Hold& hold, const HoldSeen& seen, const Heard& heard);
+  void give_back(Hold& hold, const std::string& why, Instant now);
   void see_ended(Hold& hold, const HoldSeen& seen, Instant now);
   void release_again(Hold& hold, const State& state, Instant now);
   void miss(Hold& hold, const Heard& heard);
   void sweep(std::uint32_t manager, const State& state);
 
-  // What the jobs need.
-  void look(std::uint32_t manager, const Core& core, Instant now);
-  [[nodiscard]] HoldUse count(std::uint32_t manager, const HoldView& view);
-  [[nodiscard]] std::string why_useless(const Hold& hold, const HoldUse& use, const HoldView& view);
-  void ask(std::uint32_t manager, std::uint32_t nodes, Instant now);
-  [[nodiscard]] bool is_idle(const Hold& hold, const HoldUse& use, Instant now) const;
-  void release_idle(std::uint32_t manager, std::uint32_t nodes, const HoldView& view);
-  void release_short(std::uint32_t manager, std::uint32_t nodes, const HoldView& view);
-  void release(Hold& hold, const std::string& why, Instant now);
-
   HoldTable table_;
-  std::uint64_t asked_;  ///< holds asked for in this term
+  HoldKeeper keeper_;
   Instant next_look_;
 };
 

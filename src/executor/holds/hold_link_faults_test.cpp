@@ -111,7 +111,7 @@ TEST_F(HoldLinkFaultsTest, ANodeIsLentAnewOnceItsNextAgentHasShownThatNothingIsL
   EXPECT_TRUE(admit(0, next, "71"));
   cluster_.gone(job_);
   wait(Duration::seconds(5));
-  EXPECT_EQ(cluster_.state().node(NodeId(0)).hold, "slurm/" + text_of(next) + ":71");
+  EXPECT_EQ(cluster_.state().node(NodeId(0)).loan.hold, "slurm/" + text_of(next) + ":71");
   cluster_.send(NodeJoined{NodeId(0), 7});
   EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kReady);
 }
@@ -191,10 +191,12 @@ TEST(HoldDemand, CountsTheNextJobWhenTheOneThatBlockedItIsCancelled) {
   (void)cluster.submit(cluster.job(8));
   cluster.tick();
   const HoldNodes lent{.nodes = {NodeId(0), NodeId(1)}, .most = 2, .time = Duration::hours(24)};
-  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time).nodes, 2u);
+  EXPECT_EQ(
+      nodes_needed(job_needs(cluster.core(), lent, lent.time), lent, cluster.topology()).nodes, 2u);
   cluster.send(CancelJob{first});
   cluster.tick();
-  EXPECT_EQ(nodes_needed(cluster.core(), lent, lent.time).nodes, 1u);
+  EXPECT_EQ(
+      nodes_needed(job_needs(cluster.core(), lent, lent.time), lent, cluster.topology()).nodes, 1u);
 }
 
 // --- Control ------------------------------------------------------------------------------------

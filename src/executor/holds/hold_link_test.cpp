@@ -111,7 +111,7 @@ TEST_F(HoldLinkTest, TakesTheWordOfAnAgentBeforeTheListOfItsManager) {
   settle();
   EXPECT_EQ(cluster_.health(NodeId(3)), NodeHealth::kJoining);
   EXPECT_EQ(only().state, HoldState::kGranted);
-  EXPECT_EQ(cluster_.state().node(NodeId(3)).hold, "slurm/pilot-3-1:70");
+  EXPECT_EQ(cluster_.state().node(NodeId(3)).loan.hold, "slurm/pilot-3-1:70");
 }
 
 TEST_F(HoldLinkTest, TakesOverTheHoldsOfAnEarlierController) {
@@ -156,6 +156,42 @@ TEST_F(HoldLinkTest, WaitsLongerAfterEachRefusal) {
   EXPECT_EQ(asked<EnsureHold>().size(), 2u);
   wait(Duration::seconds(8));
   EXPECT_EQ(asked<EnsureHold>().size(), 3u);
+}
+
+TEST_F(HoldLinkTest, AsksAgainAtOnceWhenItIsToldTo) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  hear(HoldAnswer{.key = asked<EnsureHold>().back().key,
+                  .id = {},
+                  .refused = HoldRefusal::kNever,
+                  .text = "Requested reservation is invalid"});
+  wait(Duration::minutes(9));
+  ASSERT_EQ(asked<EnsureHold>().size(), 1u);
+  link_->ask_again(cluster_.now());
+  wait(Duration::seconds(1));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_NE(asked<EnsureHold>()[0].key, asked<EnsureHold>()[1].key);
+}
+
+// Its reservation had ended, and it waited for ever.
+TEST_F(HoldLinkTest, GivesBackAHoldThatNeverStartsAndAsksForAnother) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  const HoldKey key = asked<EnsureHold>().back().key;
+  holds_ = {{.key = key,
+             .id = "70",
+             .phase = HoldPhase::kWaiting,
+             .reason = "RESV_DEL_HOLD: Reservation r1 was deleted",
+             .stuck = true}};
+  wait(Duration::seconds(3));
+  ASSERT_EQ(asked<ReleaseHold>().size(), 1u);
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
+  EXPECT_EQ(link_->manager(0).refused, "RESV_DEL_HOLD: Reservation r1 was deleted");
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u) << "after a pause";
+  holds_.clear();
+  wait(Duration::seconds(35));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_NE(asked<EnsureHold>()[1].key, key);
 }
 
 TEST_F(HoldLinkTest, GivesUpAHoldWhoseAgentsNeverJoin) {

@@ -20,9 +20,10 @@ class HoldLinkTest : public testing::Test {
  protected:
   void begin(HoldPool pool = {}) {
     pool.manager = "slurm";
-    pool.lent = {.nodes = {NodeId(0), NodeId(1), NodeId(2), NodeId(3)},
-                 .most = 4,
-                 .time = Duration::hours(24)};
+    pool.nodes = {NodeId(0), NodeId(1), NodeId(2), NodeId(3)};
+    if (pool.use == PoolUse::kLent) {
+      pool.lent = {.nodes = pool.nodes, .most = 4, .time = Duration::hours(24)};
+    }
     link_ = std::make_unique<HoldLink>(HoldSetup{.term = term_, .pools = {pool}}, cluster_.state(),
                                        cluster_.now());
     settle();
@@ -59,7 +60,8 @@ class HoldLinkTest : public testing::Test {
                             .complete = complete_,
                             .trouble = trouble_,
                             .holds = holds_,
-                            .nodes = nodes_});
+                            .nodes = nodes_,
+                            .foreign = list->foreign ? std::optional(foreign_) : std::nullopt});
       } else {
         asked_.push_back(std::move(order));
       }
@@ -104,6 +106,7 @@ class HoldLinkTest : public testing::Test {
   std::vector<ManagerOrder> asked_;
   std::vector<HoldSeen> holds_;
   std::vector<ManagerNode> nodes_;
+  std::vector<ForeignWork> foreign_;
   std::string trouble_;
   bool complete_ = true;
   bool silent_ = false;

@@ -9,11 +9,11 @@
 namespace orrery {
 namespace {
 
-/// The hold by which control says that a node is lent: "MANAGER/KEY:ID". The id belongs to it: the
-/// end of another hold of the same key proves nothing.
 std::string loan_text(const HoldPool& pool, const Hold& hold) {
-  return fmt::format("{}/{}:{}", pool.manager, text_of(hold.key), hold.id);
+  return loan_text(pool, hold.key, hold.id);
 }
+
+JobId job_of(const HoldKey& key) { return key.job ? JobId(*key.job) : JobId(); }
 
 /// Reads such a text; none: it is of another manager, or no such text.
 std::optional<AgentHold> loan_of(const HoldPool& pool, std::string_view text) {
@@ -36,21 +36,27 @@ bool about_the_same(Instant a, Instant b) {
 
 }  // namespace
 
+// The id belongs to it: the end of another hold of the same key proves nothing.
+std::string loan_text(const HoldPool& pool, const HoldKey& key, std::string_view id) {
+  return fmt::format("{}/{}:{}", pool.manager, text_of(key), id);
+}
+
 HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
     : setup_(std::move(setup)), managers_(setup_.pools.size()) {
   for (std::uint32_t manager = 0; manager < setup_.pools.size(); ++manager) {
     managers_[manager].next_list = now;
+    managers_[manager].next_foreign = now;
     managers_[manager].retry_at = now;
     for (const NodeId node : pool(manager).lent.nodes) {
       const NodeRecord& record = state.node(node);
-      const std::optional<AgentHold> loan = loan_of(pool(manager), record.hold);
+      const std::optional<AgentHold> loan = loan_of(pool(manager), record.loan.hold);
       if (!loan) continue;
       Hold* hold = find(manager, loan->key);
       if (hold == nullptr) {
         hold = &add({.key = loan->key, .manager = manager, .id = loan->id, .asked = 0},
                     HoldState::kGranted, now);
-        if (record.lent_until != Instant::max()) {
-          hold->ends = record.lent_until + setup_.timing.margin;
+        if (record.loan.until != Instant::max()) {
+          hold->ends = record.loan.until + setup_.timing.margin;
         }
       }
       hold->nodes.push_back(node);
@@ -58,8 +64,16 @@ HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
     }
   }
   for (std::uint32_t n = 0; n < state.setup().topology->node_count(); ++n) {
-    const bool own = !manager_of(NodeId(n));
-    if (own && state.node(NodeId(n)).managed) effects_.emplace_back(NodeGranted{NodeId(n), {}});
+    const NodeId node(n);
+    const NodeRecord& record = state.node(node);
+    if (!manager_of(node) && record.loan.managed) effects_.emplace_back(NodeGranted{.node = node});
+    const bool watched = std::any_of(setup_.pools.begin(), setup_.pools.end(), [&](const auto& of) {
+      return std::binary_search(of.nodes.begin(), of.nodes.end(), node);
+    });
+    // Nobody would say when it ends.
+    if (!watched && record.foreign.claim != ForeignClaim::kNone) {
+      effects_.emplace_back(ForeignUse{.node = node});
+    }
   }
 }
 
@@ -115,8 +129,8 @@ void HoldTable::lend(Hold& hold, NodeId node, const State& state, Instant now) {
   const Instant until = hold.ends ? *hold.ends - setup_.timing.margin : Instant::max();
   const NodeRecord& record = state.node(node);
   const std::string text = loan_text(pool(hold.manager), hold);
-  if (record.hold == text && about_the_same(record.lent_until, until)) return;
-  effects_.emplace_back(NodeGranted{node, text, until});
+  if (record.loan.hold == text && about_the_same(record.loan.until, until)) return;
+  effects_.emplace_back(NodeGranted{node, text, until, job_of(hold.key)});
 }
 
 void HoldTable::take_back(Hold& hold, NodeId node, const std::string& why) {
@@ -133,7 +147,8 @@ void HoldTable::take_back(Hold& hold, Leftover leftover, const std::string& why)
 void HoldTable::expire(Hold& hold, const std::string& why, Instant now) {
   if (hold.state == HoldState::kReleasing) return;
   const std::string text = loan_text(pool(hold.manager), hold);
-  for (const NodeId node : hold.nodes) effects_.emplace_back(NodeGranted{node, text, now});
+  for (const NodeId node : hold.nodes)
+    effects_.emplace_back(NodeGranted{node, text, now, job_of(hold.key)});
   hold.ends = now;
   hold.reason = why;
   set_state(hold, HoldState::kReleasing, now);
@@ -150,16 +165,23 @@ void HoldTable::tell(std::vector<InputKind> inputs) {
 // --- Orders -------------------------------------------------------------------------------------
 
 void HoldTable::order_list(std::uint32_t manager, Instant now) {
-  managers_[manager].listing = now;
-  effects_.emplace_back(ManagerOrder{manager, ListHolds{now}});
+  ManagerState& state = managers_[manager];
+  state.listing = now;
+  const bool foreign = pool(manager).use != PoolUse::kLent || now >= state.next_foreign;
+  effects_.emplace_back(ManagerOrder{manager, ListHolds{.asked = now, .foreign = foreign}});
 }
 
 void HoldTable::order_hold(Hold& hold, Instant now) {
-  hold.orders = {.newest = now, .missing = std::nullopt, .avoid = managers_[hold.manager].avoid};
+  Hold::Orders& orders = hold.orders;
+  orders.newest = now;
+  orders.missing.reset();
+  orders.avoid = managers_[hold.manager].avoid;
+  const Duration time = orders.time > Duration() ? orders.time : pool(hold.manager).lent.time;
   effects_.emplace_back(ManagerOrder{hold.manager, EnsureHold{.key = hold.key,
                                                               .nodes = hold.asked,
-                                                              .time = pool(hold.manager).lent.time,
-                                                              .avoid = hold.orders.avoid}});
+                                                              .time = time,
+                                                              .avoid = orders.avoid,
+                                                              .tenant = orders.tenant}});
 }
 
 void HoldTable::order_release(std::uint32_t manager, const HoldKey& key, const std::string& id) {
@@ -171,14 +193,26 @@ void HoldTable::order_release(Hold& hold, Instant now) {
   if (!hold.id.empty()) order_release(hold.manager, hold.key, hold.id);
 }
 
-void HoldTable::refuse(std::uint32_t manager, HoldRefusal why, const std::string& text,
-                       Instant now) {
+void HoldTable::refuse(std::uint32_t manager, const Refusal& refusal, Instant now) {
   ManagerState& known = managers_[manager];
-  known.refused = why == HoldRefusal::kBusy ? text : fmt::format("{}: {}", word_of(why), text);
-  const std::uint32_t doublings = std::min(known.refusals++, 16u);
+  const bool busy = refusal.why == HoldRefusal::kBusy;
+  const std::string of_job = refusal.job ? fmt::format("job {}: ", *refusal.job) : "";
+  known.refused = busy ? of_job + refusal.text
+                       : fmt::format("{}{}: {}", of_job, word_of(refusal.why), refusal.text);
+  std::uint32_t& refusals = refusal.job ? known.jobs[*refusal.job].refusals : known.refusals;
+  Instant& retry_at = refusal.job ? known.jobs[*refusal.job].at : known.retry_at;
+  const std::uint32_t doublings = std::min(refusals++, 16u);
   const Duration wait =
       std::min(setup_.timing.retry * (std::int64_t{1} << doublings), setup_.timing.retry_max);
-  known.retry_at = now + (why == HoldRefusal::kNever ? setup_.timing.retry_max : wait);
+  retry_at = now + (refusal.why == HoldRefusal::kNever ? setup_.timing.retry_max : wait);
+}
+
+void HoldTable::forgive(Instant now) {
+  for (ManagerState& manager : managers_) {
+    manager.retry_at = now;
+    manager.refusals = 0;
+    manager.jobs.clear();
+  }
 }
 
 }  // namespace orrery

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,12 +23,32 @@
 
 namespace orrery {
 
+/// Whose a resource manager's nodes are.
+enum class PoolUse : std::uint8_t {
+  kLent,    ///< the manager lends whole nodes for a time; else they are absent
+  kOwned,   ///< the cluster's: own agents are always there, and work of others is a fault
+  kShared,  ///< own agents are always there, and jobs leave the nodes that others use
+};
+
+inline std::array<EnumWord<PoolUse>, 3> enum_words(PoolUse) {
+  return {{{"lent", PoolUse::kLent}, {"owned", PoolUse::kOwned}, {"shared", PoolUse::kShared}}};
+}
+
+/// What holds are asked for.
+enum class HoldsFor : std::uint8_t {
+  kAnyJob,  ///< pilots, which serve many jobs
+  kOneJob,  ///< each serves one job, and ends with it
+};
+
 /// How a controller uses one resource manager.
 struct HoldPool {
   std::string manager;  ///< its name
-  /// Nodes that it was to lend and that the fleet does not have.
+  PoolUse use = PoolUse::kLent;
+  std::vector<NodeId> nodes;  ///< of the manager, ascending
+  /// Nodes of the manager that the fleet does not have.
   std::vector<std::string> unknown;
-  HoldNodes lent;
+  HoldNodes lent;  ///< those of the nodes that are lent
+  HoldsFor holds_for = HoldsFor::kAnyJob;
   std::uint32_t pilot_nodes = 1;         ///< nodes of a pilot
   std::uint32_t keep = 0;                ///< nodes held although nothing waits for them
   Duration idle = Duration::minutes(5);  ///< a pilot without ranks is released after it
@@ -37,6 +58,9 @@ struct HoldTiming {
   Duration list = Duration::seconds(2);     ///< between the answer to a list and the next one
   Duration answer = Duration::seconds(60);  ///< a list without an answer is asked for again
   Duration look = Duration::seconds(1);     ///< between two looks at what the jobs need
+  /// Between two lists that show the work of others on nodes that are lent; on other nodes each
+  /// list shows it.
+  Duration foreign = Duration::seconds(30);
   Duration absent = Duration::seconds(10);  ///< between two lists that prove that a hold is gone
   Duration repeat = Duration::seconds(10);  ///< between two orders to release a hold
   Duration join = Duration::minutes(5);     ///< in which an agent of each node of a hold must join
@@ -66,13 +90,18 @@ struct Hold {
   HoldKey key;
   std::uint32_t manager = 0;
   HoldState state = HoldState::kAsked;
-  std::string id;                     ///< the manager's; empty: not known
-  std::string reason;                 ///< the manager's own words
-  std::uint32_t asked = 1;            ///< nodes
-  std::vector<NodeId> nodes;          ///< lent, ascending
-  Instant since;                      ///< when it came into its state, or was found in it
-  Instant busy;                       ///< when a rank was last on its nodes, or it was granted
-  std::optional<Duration> starts_in;  ///< the manager's estimate in its newest list
+  std::string id;             ///< the manager's; empty: not known
+  std::string reason;         ///< the manager's own words
+  std::uint32_t asked = 1;    ///< nodes
+  std::vector<NodeId> nodes;  ///< lent, ascending
+  Instant since;              ///< when it came into its state, or was found in it
+  Instant busy;               ///< when a rank was last on its nodes, or it was granted
+  /// When it starts, or has started, as the manager's newest list says.
+  struct Start {
+    std::optional<Duration> in;  ///< the manager's estimate
+    std::optional<Instant> at;   ///< time of the day
+  };
+  Start start;
   std::optional<Instant> ends;
   /// What its manager was told, and has not shown.
   struct Orders {
@@ -80,6 +109,8 @@ struct Hold {
     /// When the first of the complete lists was asked for that do not have it.
     std::optional<Instant> missing;
     std::vector<std::string> avoid;  ///< nodes, as in the newest EnsureHold
+    Duration time;                   ///< for which it is asked
+    std::string tenant;              ///< of its job
   };
   Orders orders;
 };
@@ -88,6 +119,7 @@ struct Hold {
 struct ManagerState {
   std::uint64_t lists = 0;  ///< complete lists in this term
   Instant next_list;
+  Instant next_foreign;            ///< the work of others is listed then
   std::optional<Instant> listing;  ///< when the list was asked for that has no answer yet
   std::string trouble;             ///< why there is no complete list now; empty: there is
   Instant trouble_since;
@@ -101,6 +133,12 @@ struct ManagerState {
   std::uint32_t refusals = 0;               ///< in a row
   std::vector<std::string> out_of_service;  ///< its nodes that are so there: "NODE (REASON)"
   std::vector<std::string> avoid;           ///< nodes that are drained here, not there
+  /// When a hold of one job is asked for again that was refused.
+  struct Retry {
+    Instant at;
+    std::uint32_t refusals = 0;  ///< in a row
+  };
+  std::map<std::uint32_t, Retry> jobs;
   std::vector<Duration> waits;  ///< of the newest holds that were granted, up to kWaitsMax
 };
 
@@ -109,6 +147,9 @@ struct AgentHold {
   HoldKey key;
   std::string id;  ///< the manager's
 };
+
+/// Returns the name of a hold in control's state: "MANAGER/KEY:ID".
+[[nodiscard]] std::string loan_text(const HoldPool& pool, const HoldKey& key, std::string_view id);
 
 /// InputKind: for control. ManagerOrder: for a manager, once everything before is durable.
 using HoldEffect = std::variant<InputKind, ManagerOrder>;
@@ -156,7 +197,14 @@ class HoldTable {
   void order_release(std::uint32_t manager, const HoldKey& key, const std::string& id);
   /// A hold whose id is not known is released once it is.
   void order_release(Hold& hold, Instant now);
-  void refuse(std::uint32_t manager, HoldRefusal why, const std::string& text, Instant now);
+  struct Refusal {
+    HoldRefusal why = HoldRefusal::kBusy;
+    std::string text;
+    std::optional<std::uint32_t> job;  ///< that alone has to wait; none: all holds
+  };
+  void refuse(std::uint32_t manager, const Refusal& refusal, Instant now);
+  /// Ends the pauses that follow refusals.
+  void forgive(Instant now);
 
  private:
   HoldSetup setup_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "executor/holds/lent_service.hpp"
+#include "executor/managers/lent_service.hpp"
 
 namespace orrery {
 namespace {

@@ -4,14 +4,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
-#include "executor/holds/hold_token.hpp"
+#include "executor/managers/hold_token.hpp"
 
 namespace orrery {
 
 void LiveHolds::begin(ManagersSpec spec, const MakeManager& make) {
   spec_ = std::move(spec);
+  managers_.clear();
+  ++begun_;
   for (const ManagerSpec& each : spec_.managers) {
     const auto number = static_cast<std::uint32_t>(managers_.size());
     managers_.push_back(make(each, options_.cluster, [this, number](ManagerReport report) {
@@ -19,6 +22,30 @@ void LiveHolds::begin(ManagersSpec spec, const MakeManager& make) {
     }));
   }
   make_host();
+}
+
+Status LiveHolds::may_change_to(const ManagersSpec& spec) const {
+  const State& state = options_.host.state();
+  std::map<std::string, std::string> lenders;  // by node
+  for (const ManagerSpec& each : spec.managers) {
+    if (each.use != PoolUse::kLent) continue;
+    for (const std::string& name : nodes_of(each)) lenders[name] = each.name;
+  }
+  for (std::uint32_t n = 0; n < state.setup().topology->node_count(); ++n) {
+    const std::string& hold = state.node(NodeId(n)).loan.hold;
+    if (hold.empty()) continue;
+    const std::string name = state.setup().topology->node_name(NodeId(n));
+    const auto lender = lenders.find(name);
+    if (lender != lenders.end() && lender->second == manager_of(hold)) continue;
+    return input_error({}, fmt::format("{} lends {} now: drain the node first, or leave it lent by "
+                                       "that manager",
+                                       hold, name));
+  }
+  return {};
+}
+
+void LiveHolds::ask_again() {
+  if (holds_) holds_->ask_again(options_.host.now());
 }
 
 void LiveHolds::take_up_fleet() {
@@ -38,7 +65,10 @@ void LiveHolds::make_host() {
   const std::uint64_t asked = holds_ ? holds_->link().asked() : 0;
   holds_ = std::make_unique<HoldHost>(
       HoldSetup{.term = options_.term, .asked = asked, .pools = std::move(pools)},
-      options_.host.control(), [this](const ManagerOrder& order) { send(order); },
+      options_.host.control(),
+      [this, begun = begun_](const ManagerOrder& order) {
+        if (begun == begun_) send(order);
+      },
       options_.host.now());
   options_.host.changed();
 }

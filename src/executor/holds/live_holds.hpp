@@ -37,8 +37,14 @@ class LiveHolds {
   LiveHolds(const LiveHolds&) = delete;
   LiveHolds& operator=(const LiveHolds&) = delete;
 
-  /// Begins to hold nodes. Nodes that the fleet does not have are named in the log.
+  /// Begins to hold nodes, or goes on with other managers or other keys of them. Not to be called
+  /// within a report of a manager. Nodes that the fleet does not have are named in the log.
   void begin(ManagersSpec spec, const MakeManager& make);
+  /// Whether the managers may be changed to these now. Error (kInput): a hold lends a node that
+  /// they do not lend.
+  [[nodiscard]] Status may_change_to(const ManagersSpec& spec) const;
+  /// See HoldLink::ask_again().
+  void ask_again();
   /// Takes over a changed fleet.
   void take_up_fleet();
 
@@ -66,6 +72,7 @@ class LiveHolds {
   Options options_;
   ManagersSpec spec_;
   std::vector<std::unique_ptr<ResourceManager>> managers_;
+  std::uint64_t begun_ = 0;  ///< how often it has begun: orders of before are not carried out
   std::unique_ptr<HoldHost> holds_;
 };
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "executor/holds/hold_token.hpp"
 #include "executor/live/live_host_test.hpp"
+#include "executor/managers/hold_token.hpp"
 
 namespace orrery {
 namespace {
@@ -37,7 +37,8 @@ class LiveHoldsTest : public LiveHostFixture {
   }
   void begin(std::uint32_t keep = 1) {
     ManagerSpec spec{.name = "hpc", .nodes = "node[0,7]"};
-    spec.pilots.keep = keep;
+    spec.pilots = PilotSpec{.keep = keep};
+    spec.agent.emplace();
     holds_->begin({.managers = {spec}}, [this](const ManagerSpec&, std::uint64_t cluster,
                                                ResourceManager::Reported reported) {
       EXPECT_EQ(cluster, 7u);
@@ -127,7 +128,7 @@ TEST_F(LiveHoldsTest, LetsAgentsOfLentNodesInWithinTheirHoldOnly) {
   EXPECT_EQ(admit(1, "pilot-3-1", "70").error().message,
             "no resource manager lends the node, according to managers.yaml");
   EXPECT_TRUE(admit(0, "pilot-3-1", "70"));
-  EXPECT_EQ(host_->state().node(NodeId(0)).hold, "hpc/pilot-3-1:70");
+  EXPECT_EQ(host_->state().node(NodeId(0)).loan.hold, "hpc/pilot-3-1:70");
   EXPECT_FALSE(admit(0, "pilot-3-1", "71"));
   holds_->lent_nodes().ends(NodeId(0), {"scancel"});
   EXPECT_EQ(holds_->link()->holds()[0].state, HoldState::kReleasing);
@@ -149,7 +150,7 @@ TEST_F(LiveHoldsTest, GivesNodesBackToTheClusterThatNoManagerHasAnyMore) {
   LiveHolds none(Log(sink_), {.host = *host_, .cluster = 7, .term = 4, .key = "key"});
   none.begin({}, {});
   EXPECT_EQ(host_->state().node(NodeId(0)).health, NodeHealth::kJoining);
-  EXPECT_FALSE(host_->state().node(NodeId(0)).managed);
+  EXPECT_FALSE(host_->state().node(NodeId(0)).loan.managed);
   EXPECT_EQ(none.next_due(), Instant::max());
 }
 

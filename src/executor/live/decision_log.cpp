@@ -174,6 +174,22 @@ void DecisionLog::on(const NodeLent& event) {
                         {"until", limited ? event.until.text() : std::string("no end")}});
 }
 
+void DecisionLog::on(const ForeignSet& event) {
+  if (event.claim == ForeignClaim::kNone) {
+    return info("nobody else uses the node", {{"node", name(event.node)}});
+  }
+  const bool limited = event.until != Instant::max();
+  info("others use the node", {{"node", name(event.node)},
+                               {"who", event.who},
+                               {"until", limited ? event.until.text() : std::string("no end")}});
+}
+
+void DecisionLog::on(const HoldBilled& event) {
+  info("hold is billed", {{"hold", event.hold},
+                          {"nodes", event.nodes},
+                          {"seconds", (event.to - event.from).count_seconds()}});
+}
+
 void DecisionLog::on(const MaintenanceSet& event) {
   info(event.nodes.empty() ? "maintenance over" : "maintenance", {{"window", event.window},
                                                                   {"nodes", event.nodes.size()},

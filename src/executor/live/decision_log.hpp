@@ -42,6 +42,8 @@ class DecisionLog {
   void on(const SpareSet& event);
   void on(const PowerLimitSet& event);
   void on(const NodeLent& event);
+  void on(const ForeignSet& event);
+  void on(const HoldBilled& event);
   void on(const MaintenanceSet& event);
   /// Other events write no line.
   template <class Other>

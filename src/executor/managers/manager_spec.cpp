@@ -5,10 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/text/utf8.hpp"
+#include "executor/slurm/slurm_names.hpp"
 #include "fleet/import/host_list.hpp"
 
 namespace orrery {
@@ -20,27 +23,79 @@ bool is_name(const std::string& text) {
   });
 }
 
-Status check_pilots(const ManagerSpec& spec, std::size_t nodes) {
+/// The keys of a block that says how nodes are held.
+struct HeldKeys {
+  std::string_view block;
+  std::optional<std::uint32_t> most;
+  Seconds time;
+};
+
+Status check_held(const ManagerSpec& spec, const HeldKeys& keys, std::size_t nodes) {
   constexpr Seconds kTimeMin{120};
   constexpr Seconds kTimeMax{366 * 86'400.0};
-  const PilotSpec& pilots = spec.pilots;
-  if (pilots.time < kTimeMin || pilots.time > kTimeMax) {
-    return input_error(spec.where, "pilots.time: expected a time of 2 minutes to 366 days");
+  if (keys.time < kTimeMin || keys.time > kTimeMax) {
+    return input_error(
+        spec.where, fmt::format("{}.time: expected a time of 2 minutes to 366 days", keys.block));
+  }
+  if (keys.most.value_or(0) <= nodes) return {};
+  return input_error(spec.where, fmt::format("{}.most: expected at most the {} nodes of the "
+                                             "manager, found {}",
+                                             keys.block, nodes, *keys.most));
+}
+
+Status check_pilots(const ManagerSpec& spec, std::size_t nodes) {
+  const PilotSpec& pilots = *spec.pilots;
+  if (Status held = check_held(spec, {"pilots", pilots.most, pilots.time}, nodes); !held) {
+    return held;
   }
   if (pilots.nodes == 0) return input_error(spec.where, "pilots.nodes: expected at least 1");
   const std::size_t most = pilots.most.value_or(nodes);
-  if (most > nodes) {
-    return input_error(spec.where, fmt::format("pilots.most: expected at most the {} nodes of the "
-                                               "manager, found {}",
-                                               nodes, most));
+  if (pilots.keep > most) {
+    return input_error(
+        spec.where, fmt::format("pilots.keep: expected at most {}, found {}", most, pilots.keep));
   }
-  if (pilots.keep <= most) return {};
-  return input_error(spec.where,
-                     fmt::format("pilots.keep: expected at most {}, found {}", most, pilots.keep));
+  for (const std::string& name : {spec.slurm.account, spec.slurm.qos}) {
+    if (name.find(kTenantMark) == name.npos) continue;
+    return input_error(spec.where, fmt::format("slurm: {} stands for the tenant of a job, and a "
+                                               "pilot has none; expected jobs instead of pilots",
+                                               kTenantMark));
+  }
+  return {};
+}
+
+/// Returns a key that is of use only where nodes are lent; empty: there is none.
+std::string_view key_of_loans(const ManagerSpec& spec) {
+  const SlurmSpec& slurm = spec.slurm;
+  if (spec.pilots) return "pilots";
+  if (spec.jobs) return "jobs";
+  if (spec.agent) return "agent";
+  if (!slurm.partition.empty()) return "slurm.partition";
+  if (!slurm.account.empty()) return "slurm.account";
+  if (!slurm.qos.empty()) return "slurm.qos";
+  if (!slurm.reservation.empty()) return "slurm.reservation";
+  if (!slurm.options.empty()) return "slurm.options";
+  return slurm.output.empty() ? "" : "slurm.output";
+}
+
+/// Completes a manager of nodes that are lent, and refuses what is of no use for other nodes.
+Status complete(ManagerSpec& spec) {
+  if (spec.use != PoolUse::kLent) {
+    const std::string_view key = key_of_loans(spec);
+    if (key.empty()) return {};
+    return input_error(spec.where,
+                       fmt::format("{}: nodes that are {} are not asked for; expected no such key",
+                                   key, word_of(spec.use)));
+  }
+  if (spec.pilots && spec.jobs) {
+    return input_error(spec.where, "jobs: expected either pilots or jobs, found both");
+  }
+  if (!spec.pilots && !spec.jobs) spec.pilots.emplace();
+  if (!spec.agent) spec.agent.emplace();
+  return {};
 }
 
 /// `taken`: the managers of nodes that were named before.
-Status check_manager(const ManagerSpec& spec, std::map<std::string, std::string>& taken) {
+Status check_manager(ManagerSpec& spec, std::map<std::string, std::string>& taken) {
   const auto refuse = [&](const std::string& why) -> Status {
     return input_error(spec.where, why);
   };
@@ -48,9 +103,10 @@ Status check_manager(const ManagerSpec& spec, std::map<std::string, std::string>
     return refuse(fmt::format("name: expected up to 32 small letters, digits and \"-\", found {}",
                               printable(spec.name, 60)));
   }
-  if (!spec.agent.directory.starts_with('/')) {
+  if (Status fits = complete(spec); !fits) return fits;
+  if (spec.agent && !spec.agent->directory.starts_with('/')) {
     return refuse(fmt::format("agent.directory: expected an absolute path, found {}",
-                              printable(spec.agent.directory, 60)));
+                              printable(spec.agent->directory, 60)));
   }
   const Result<std::vector<std::string>> names = expand_host_list(spec.nodes);
   if (!names) return refuse("nodes: " + names.error().message);
@@ -66,7 +122,9 @@ Status check_manager(const ManagerSpec& spec, std::map<std::string, std::string>
     return refuse(fmt::format("slurm.options: expected \"--exclude=NODES\", found \"{}\"",
                               printable(option, 60)));
   }
-  return check_pilots(spec, names->size());
+  if (spec.pilots) return check_pilots(spec, names->size());
+  if (!spec.jobs) return {};
+  return check_held(spec, {"jobs", spec.jobs->most, spec.jobs->time}, names->size());
 }
 
 }  // namespace
@@ -83,7 +141,7 @@ Result<ManagersSpec> read_managers(const Document& document) {
   }
   std::set<std::string> names;
   std::map<std::string, std::string> taken;
-  for (const ManagerSpec& manager : spec.managers) {
+  for (ManagerSpec& manager : spec.managers) {
     if (!names.insert(manager.name).second) {
       return input_error(manager.where,
                          fmt::format("name: there is another manager \"{}\"", manager.name));
@@ -93,7 +151,7 @@ Result<ManagersSpec> read_managers(const Document& document) {
   return spec;
 }
 
-std::vector<std::string> lent_names(const ManagerSpec& spec) {
+std::vector<std::string> nodes_of(const ManagerSpec& spec) {
   Result<std::vector<std::string>> names = expand_host_list(spec.nodes);
   ORRERY_ASSERT(names, "the host list was checked when it was read");
   return *std::move(names);
@@ -104,22 +162,33 @@ HoldPool pool_of(const ManagerSpec& spec, const Topology& topology) {
   for (std::uint32_t n = 0; n < topology.node_count(); ++n) {
     known.emplace(topology.node_name(NodeId(n)), NodeId(n));
   }
-  HoldPool pool{.manager = spec.name,
-                .pilot_nodes = spec.pilots.nodes,
-                .idle = Duration::from_seconds(spec.pilots.idle.value())};
-  pool.lent.time = Duration::from_seconds(spec.pilots.time.value());
-  for (std::string& name : lent_names(spec)) {
+  HoldPool pool{.manager = spec.name, .use = spec.use};
+  for (std::string& name : nodes_of(spec)) {
     const auto node = known.find(name);
     if (node == known.end()) {
       pool.unknown.push_back(std::move(name));
     } else {
-      pool.lent.nodes.push_back(node->second);
+      pool.nodes.push_back(node->second);
     }
   }
-  std::sort(pool.lent.nodes.begin(), pool.lent.nodes.end());
-  const auto all = static_cast<std::uint32_t>(pool.lent.nodes.size());
-  pool.lent.most = std::min(all, spec.pilots.most.value_or(all));
-  pool.keep = std::min(pool.lent.most, spec.pilots.keep);
+  std::sort(pool.nodes.begin(), pool.nodes.end());
+  if (spec.use != PoolUse::kLent) return pool;
+  const auto all = static_cast<std::uint32_t>(pool.nodes.size());
+  const auto lend = [&](std::optional<std::uint32_t> most, Seconds time) {
+    pool.lent = {.nodes = pool.nodes,
+                 .most = std::min(all, most.value_or(all)),
+                 .time = Duration::from_seconds(time.value())};
+  };
+  if (spec.jobs) {
+    lend(spec.jobs->most, spec.jobs->time);
+    pool.holds_for = HoldsFor::kOneJob;
+    return pool;
+  }
+  const PilotSpec pilots = spec.pilots.value_or(PilotSpec());
+  lend(pilots.most, pilots.time);
+  pool.pilot_nodes = pilots.nodes;
+  pool.keep = std::min(pool.lent.most, pilots.keep);
+  pool.idle = Duration::from_seconds(pilots.idle.value());
   return pool;
 }
 

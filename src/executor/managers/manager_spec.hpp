@@ -50,6 +50,18 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("idle", s.idle);
 }
 
+/// Holds that serve one job each, instead of pilots.
+struct JobHoldSpec {
+  std::optional<std::uint32_t> most;  ///< nodes held at once; none: all
+  Seconds time{86'400};               ///< of a hold, at most
+};
+
+template <class Visitor, SameStruct<JobHoldSpec> Self>
+void describe(Visitor& visitor, Self& s) {
+  visitor.optional("most", s.most);
+  visitor.optional("time", s.time);
+}
+
 /// How a Slurm cluster is reached, and what its jobs are submitted with.
 struct SlurmSpec {
   std::string config;  ///< slurm.conf; empty: where Slurm's programs look for it
@@ -75,18 +87,23 @@ void describe(Visitor& visitor, Self& s) {
 struct ManagerSpec {
   SourcePosition where;
   std::string name;
-  std::string nodes;  ///< host list: those nodes of the fleet that it may lend
+  std::string nodes;  ///< host list: nodes of the fleet that it has, too
+  PoolUse use = PoolUse::kLent;
   SlurmSpec slurm;
-  PilotSpec pilots;
-  LentAgentSpec agent;
+  // Nodes that are lent, and no others, have either pilots or jobs, and an agent.
+  std::optional<PilotSpec> pilots;
+  std::optional<JobHoldSpec> jobs;
+  std::optional<LentAgentSpec> agent;
 };
 
 template <class Visitor, SameStruct<ManagerSpec> Self>
 void describe(Visitor& visitor, Self& s) {
   visitor.required("name", s.name);
   visitor.required("nodes", s.nodes);
+  visitor.optional("use", s.use);
   visitor.required("slurm", s.slurm);
   visitor.optional("pilots", s.pilots);
+  visitor.optional("jobs", s.jobs);
   visitor.optional("agent", s.agent);
 }
 
@@ -105,12 +122,13 @@ void describe(Visitor& visitor, Self& s) {
 
 /// Errors (kInput): file:line:column, of the form; another kind; two managers of one name; a name
 /// that is not of small letters, digits and '-'; a host list that cannot be read; a node that is
-/// named twice; no nodes a pilot; `pilots.time` below two minutes; `pilots.most` above the number
-/// of nodes; `pilots.keep` above `pilots.most`; a directory that is not absolute.
+/// named twice; a key of loans where nodes are not lent; both pilots and jobs; no nodes a pilot; a
+/// `time` below two minutes; `most` above the number of nodes; `pilots.keep` above `pilots.most`;
+/// an account or QOS of the tenant of a pilot; a directory that is not absolute.
 [[nodiscard]] Result<ManagersSpec> read_managers(const Document& document);
 
-/// Returns the names of the nodes that a manager may lend. Precondition: the spec was read.
-[[nodiscard]] std::vector<std::string> lent_names(const ManagerSpec& spec);
+/// Returns the names of the nodes of a manager. Precondition: the spec was read.
+[[nodiscard]] std::vector<std::string> nodes_of(const ManagerSpec& spec);
 
 /// Returns the pool of a manager in a fleet, which may have fewer nodes than the spec names.
 /// Precondition: the spec was read. O(nodes log nodes).

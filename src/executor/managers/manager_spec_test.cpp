@@ -37,11 +37,11 @@ TEST(Managers, AreReadWithEachKey) {
   const ManagerSpec& hpc = spec->managers.at(0);
   EXPECT_EQ(hpc.name, "hpc");
   EXPECT_EQ(hpc.nodes, "n[1-4]");
-  EXPECT_EQ(hpc.pilots.nodes, 2u);
-  EXPECT_EQ(hpc.pilots.keep, 1u);
-  EXPECT_EQ(hpc.pilots.most, 3u);
-  EXPECT_EQ(hpc.pilots.time, Seconds(7200));
-  EXPECT_EQ(hpc.pilots.idle, Seconds(30));
+  EXPECT_EQ(hpc.pilots->nodes, 2u);
+  EXPECT_EQ(hpc.pilots->keep, 1u);
+  EXPECT_EQ(hpc.pilots->most, 3u);
+  EXPECT_EQ(hpc.pilots->time, Seconds(7200));
+  EXPECT_EQ(hpc.pilots->idle, Seconds(30));
   const SlurmSetup setup =
       slurm_setup(hpc, {.cluster = 7, .controllers = {"c:1"}, .authority = "PEM", .program = "x"});
   EXPECT_EQ(setup.cluster, 7u);
@@ -109,7 +109,8 @@ TEST(Managers, AreRefusedWithTheLine) {
 TEST(Managers, LendThoseNodesThatTheFleetHas) {
   const ScriptedCluster cluster({.fleet = named_nodes()});
   ManagerSpec spec{.name = "hpc", .nodes = "n[1-3]"};
-  spec.pilots = {.nodes = 2, .keep = 1, .most = 2, .time = Seconds(7200), .idle = Seconds(9)};
+  spec.pilots =
+      PilotSpec{.nodes = 2, .keep = 1, .most = 2, .time = Seconds(7200), .idle = Seconds(9)};
   const HoldPool pool = pool_of(spec, cluster.topology());
   EXPECT_EQ(pool.manager, "hpc");
   EXPECT_EQ(pool.lent.nodes, (std::vector<NodeId>{NodeId(0), NodeId(1), NodeId(2)}));
@@ -126,6 +127,47 @@ TEST(Managers, LendThoseNodesThatTheFleetHas) {
   EXPECT_EQ(less.lent.most, 1u);
   EXPECT_EQ(less.unknown.size(), 5u);
   EXPECT_EQ(less.unknown[0], "n5");
+}
+
+TEST(Managers, HoldNodesForOneJobEach) {
+  const Result<ManagersSpec> spec = spec_of(
+      "  - {name: hpc, nodes: \"n[1-4]\", slurm: {account: \"ai-%t\"}, jobs: {most: 3, time: 6 "
+      "h}}\n");
+  ASSERT_TRUE(spec) << spec.error().text();
+  const ScriptedCluster cluster({.fleet = named_nodes()});
+  const HoldPool pool = pool_of(spec->managers[0], cluster.topology());
+  EXPECT_EQ(pool.holds_for, HoldsFor::kOneJob);
+  EXPECT_EQ(pool.lent.most, 3u);
+  EXPECT_EQ(pool.lent.time, Duration::hours(6));
+}
+
+TEST(Managers, HaveNodesThatAreNotLent) {
+  const Result<ManagersSpec> spec =
+      spec_of("  - {name: hpc, nodes: \"n[1-4]\", use: shared, slurm: {config: /s.conf}}\n");
+  ASSERT_TRUE(spec) << spec.error().text();
+  const ScriptedCluster cluster({.fleet = named_nodes()});
+  const HoldPool pool = pool_of(spec->managers[0], cluster.topology());
+  EXPECT_EQ(pool.use, PoolUse::kShared);
+  EXPECT_EQ(pool.nodes.size(), 4u);
+  EXPECT_TRUE(pool.lent.nodes.empty());
+  EXPECT_EQ(pool.lent.most, 0u);
+}
+
+TEST(Managers, RefuseKeysThatWouldDoNothing) {
+  const auto error = [](const std::string& keys) {
+    return spec_of("  - {name: hpc, nodes: n1, " + keys + "}\n").error().message;
+  };
+  EXPECT_EQ(error("use: owned, slurm: {}, pilots: {keep: 1}"),
+            "pilots: nodes that are owned are not asked for; expected no such key");
+  EXPECT_EQ(error("use: shared, slurm: {account: a}"),
+            "slurm.account: nodes that are shared are not asked for; expected no such key");
+  EXPECT_EQ(error("slurm: {}, jobs: {}, pilots: {}"),
+            "jobs: expected either pilots or jobs, found both");
+  EXPECT_EQ(error("slurm: {account: \"%t\"}"),
+            "slurm: %t stands for the tenant of a job, and a pilot has none; expected jobs instead "
+            "of pilots");
+  EXPECT_EQ(error("slurm: {}, jobs: {most: 2}"),
+            "jobs.most: expected at most the 1 nodes of the manager, found 2");
 }
 
 }  // namespace

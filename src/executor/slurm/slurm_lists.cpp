@@ -8,135 +8,14 @@
 
 #include "base/text/name_check.hpp"
 #include "base/text/utf8.hpp"
-#include "executor/slurm/sbatch_answer.hpp"
-#include "executor/slurm/slurm_names.hpp"
-#include "fleet/import/host_list.hpp"
-#include "workload/slurm/sbatch_values.hpp"
 
 namespace orrery {
 namespace {
 
-constexpr std::size_t kShown = 400;  ///< longest text of Slurm that is passed on
-
-/// The fields of one job in the order of squeue_format().
-enum Field : std::size_t { kId, kName, kComment, kState, kReason, kNodes, kLeft, kStart, kFields };
-constexpr std::string_view kFieldLetters = "ijkTrNLS";
-static_assert(kFieldLetters.size() == kFields);
-constexpr std::string_view kRecordEnd = ".\n";
-
-using JobFields = std::array<std::string_view, kFields>;
-
-struct StateMeaning {
-  std::string_view state;
-  HoldPhase phase;
-};
-
-/// job_state_string() of Slurm 22.05 to 26.05.
-constexpr std::array kStates = {
-    StateMeaning{"PENDING", HoldPhase::kWaiting},
-    StateMeaning{"RUNNING", HoldPhase::kRunning},
-    StateMeaning{"COMPLETING", HoldPhase::kEnding},
-    StateMeaning{"COMPLETED", HoldPhase::kEnded},
-    StateMeaning{"CANCELLED", HoldPhase::kEnded},
-    StateMeaning{"FAILED", HoldPhase::kEnded},
-    StateMeaning{"TIMEOUT", HoldPhase::kEnded},
-    StateMeaning{"PREEMPTED", HoldPhase::kEnded},
-    StateMeaning{"DEADLINE", HoldPhase::kEnded},
-    StateMeaning{"OUT_OF_MEMORY", HoldPhase::kEnded},
-    StateMeaning{"REVOKED", HoldPhase::kEnded},
-    StateMeaning{"NODE_FAIL", HoldPhase::kEndedDirty},
-    StateMeaning{"BOOT_FAIL", HoldPhase::kEndedDirty},
-    StateMeaning{"LAUNCH_FAILED", HoldPhase::kEndedDirty},
-    StateMeaning{"RECONFIG_FAIL", HoldPhase::kEndedDirty},
-    StateMeaning{"SUSPENDED", HoldPhase::kRunning},
-    StateMeaning{"STOPPED", HoldPhase::kRunning},
-    StateMeaning{"RESIZING", HoldPhase::kRunning},
-    StateMeaning{"SIGNALING", HoldPhase::kRunning},
-    StateMeaning{"STAGE_OUT", HoldPhase::kEnding},
-    // Its nodes are chosen, but are still being booted.
-    StateMeaning{"CONFIGURING", HoldPhase::kWaiting},
-    StateMeaning{"POWER_UP_NODE", HoldPhase::kWaiting},
-    StateMeaning{"EXPEDITING", HoldPhase::kWaiting},
-    StateMeaning{"REQUEUED", HoldPhase::kWaiting},
-    StateMeaning{"REQUEUE_FED", HoldPhase::kWaiting},
-    StateMeaning{"REQUEUE_HOLD", HoldPhase::kWaiting},
-    StateMeaning{"SPECIAL_EXIT", HoldPhase::kWaiting},
-    StateMeaning{"RESV_DEL_HOLD", HoldPhase::kWaiting},
-};
-
-tl::unexpected<Error> unreadable(std::string_view program, std::string_view what) {
-  return environment_error(fmt::format("{} printed {}", program, what));
-}
-
-tl::unexpected<Error> unreadable_field(const JobFields& job, std::string_view thing, Field field) {
-  return unreadable("squeue", fmt::format("\"{}\" as {} of job {}", printable(job[field], 60),
-                                          thing, printable(job[kId], 20)));
-}
-
-/// Cuts one job off the front of the text; none: it does not begin with a whole one.
-std::optional<JobFields> take_job(std::string_view& text, std::string_view separator) {
-  JobFields job;
-  if (!text.starts_with(separator)) return std::nullopt;
-  text.remove_prefix(separator.size());
-  for (std::string_view& field : job) {
-    const std::size_t end = text.find(separator);
-    if (end == text.npos) return std::nullopt;
-    field = text.substr(0, end);
-    text.remove_prefix(end + separator.size());
-  }
-  if (!text.starts_with(kRecordEnd)) return std::nullopt;
-  text.remove_prefix(kRecordEnd.size());
-  return job;
-}
-
-bool is_none(std::string_view text) { return text.empty() || text == "None" || text == "(null)"; }
-
-std::string reason_of(const JobFields& job) {
-  const std::string_view state = job[kState];
-  const bool plain = state == "PENDING" || state == "RUNNING";
-  // The reason of a job that was cancelled in the queue is still why it waited there.
-  if (is_none(job[kReason]) || state == "CANCELLED") return plain ? "" : printable(state, kShown);
-  const std::string why = printable(job[kReason], kShown);
-  return plain ? why : fmt::format("{}: {}", state, why);
-}
-
-Result<std::optional<Duration>> time_left(const JobFields& job) {
-  const std::string_view text = job[kLeft];
-  if (text == "UNLIMITED" || text == "NOT_SET") return std::nullopt;
-  if (text == "INVALID") return Duration();  // squeue's word for a time that is over
-  const auto seconds = sbatch_time(text);
-  if (!seconds) return unreadable_field(job, "the time left", kLeft);
-  return *seconds ? Duration::from_seconds((*seconds)->value()) : Duration();
-}
-
-Result<std::optional<Duration>> start_of(const JobFields& job, Instant now_wall) {
-  if (job[kStart] == "N/A") return std::nullopt;
-  const auto start = Instant::parse(fmt::format("{}Z", job[kStart]));
-  if (!start) return unreadable_field(job, "the start", kStart);
-  return std::max(*start - now_wall, Duration());
-}
-
-Result<HoldSeen> read_hold(const HoldKey& key, const JobFields& job, Instant now_wall) {
-  HoldSeen seen{.key = key, .id = std::string(job[kId]), .reason = reason_of(job)};
-  const std::optional<HoldPhase> phase = hold_phase(job[kState]);
-  if (!phase) return unreadable_field(job, "the state", kState);
-  seen.phase = *phase;
-  if (seen.phase == HoldPhase::kWaiting) {
-    auto start = start_of(job, now_wall);
-    if (!start) return forward_error(start);
-    seen.starts_in = *start;
-    return seen;
-  }
-  if (seen.phase == HoldPhase::kRunning || seen.phase == HoldPhase::kEnding) {
-    auto left = time_left(job);
-    if (!left) return forward_error(left);
-    seen.left = *left;
-  }
-  if (is_none(job[kNodes])) return seen;
-  auto nodes = expand_host_list(job[kNodes]);
-  if (!nodes) return unreadable_field(job, "the nodes", kNodes);
-  seen.nodes = *std::move(nodes);
-  return seen;
+/// The error that scontrol printed something else than a list of nodes.
+tl::unexpected<Error> no_nodes(std::string_view text, std::string_view expected) {
+  return environment_error(
+      fmt::format("scontrol printed \"{}\", not {}", printable(text, 60), expected));
 }
 
 /// Returns the value behind " KEY=" up to a blank.
@@ -187,9 +66,9 @@ Result<SlurmNode> read_node(std::string_view line) {
   const auto name = value_of(line, "NodeName=");
   const auto state = value_of(line, " State=");
   if (!name || name->empty() || !state || state->empty()) {
-    return unreadable("scontrol",
-                      fmt::format("\"{}\", not a node with its state", printable(line, 60)));
+    return no_nodes(line, "a node with its state");
   }
+  constexpr std::size_t kShown = 400;  // longest text of Slurm that is passed on
   SlurmNode node;
   node.name = *name;
   read_node_state(*state, node);
@@ -202,50 +81,10 @@ Result<SlurmNode> read_node(std::string_view line) {
 
 }  // namespace
 
-std::string squeue_separator(std::uint64_t drawn) { return fmt::format("<{:016x}>", drawn); }
-
-std::string squeue_format(std::string_view separator) {
-  std::string format(separator);
-  format.reserve((kFields + 1) * (separator.size() + 2));
-  for (const char letter : kFieldLetters) format.append({'%', letter}).append(separator);
-  return format + '.';
-}
-
-std::optional<HoldPhase> hold_phase(std::string_view state) {
-  const auto found = std::find_if(kStates.begin(), kStates.end(),
-                                  [&](const StateMeaning& each) { return each.state == state; });
-  if (found == kStates.end()) return std::nullopt;
-  return found->phase;
-}
-
-Result<std::vector<HoldSeen>> read_squeue(std::string_view text, const SqueueReading& reading) {
-  constexpr std::size_t kNamesMax = 1u << 20;
-  std::vector<HoldSeen> holds;
-  std::size_t names = 0;
-  while (!text.empty()) {
-    const std::string_view rest = text;
-    const std::optional<JobFields> job = take_job(text, reading.separator);
-    if (!job) {
-      return unreadable("squeue", fmt::format("\"{}\", not a whole job", printable(rest, 60)));
-    }
-    const auto key =
-        slurm_hold_key(reading.cluster, {.name = (*job)[kName], .comment = (*job)[kComment]});
-    // A hold is never a job array or a part of a heterogeneous job.
-    if (!key || !is_slurm_job_id((*job)[kId])) continue;
-    auto seen = read_hold(*key, *job, reading.now_wall);
-    if (!seen) return forward_error(seen);
-    names += seen->nodes.size();
-    if (names > kNamesMax) return unreadable("squeue", "more nodes than a cluster can have");
-    holds.push_back(*std::move(seen));
-  }
-  return holds;
-}
-
 Result<std::vector<SlurmNode>> read_slurm_nodes(std::string_view text) {
   constexpr std::string_view kNodeStart = "NodeName=";
   if (!text.starts_with(kNodeStart) || !text.ends_with('\n')) {
-    return unreadable("scontrol",
-                      fmt::format("\"{}\", not a whole list of nodes", printable(text, 60)));
+    return no_nodes(text, "a whole list of nodes");
   }
   std::vector<SlurmNode> nodes;
   while (!text.empty()) {
@@ -275,8 +114,9 @@ void doubt_ends(std::vector<HoldSeen>& holds) {
   }
 }
 
-ManagerListing join_slurm_lists(std::vector<HoldSeen> holds, const std::vector<SlurmNode>& nodes) {
-  ManagerListing listing{.complete = true, .holds = std::move(holds)};
+ManagerListing join_slurm_lists(SqueueList jobs, const std::vector<SlurmNode>& nodes) {
+  ManagerListing listing{
+      .complete = true, .holds = std::move(jobs.holds), .foreign = std::move(jobs.foreign)};
   listing.nodes.reserve(nodes.size());
   std::set<std::string_view> keeping;
   for (const SlurmNode& node : nodes) {

@@ -44,6 +44,16 @@ std::string excluded(const std::vector<std::string>& options, std::vector<std::s
   return fmt::format("{}", fmt::join(avoid, ","));
 }
 
+/// Returns an account or QOS in which the tenant of the hold's job has its place.
+std::string with_tenant(std::string text, std::string_view tenant) {
+  const std::string_view last = tenant.substr(tenant.find_last_of('/') + 1);
+  for (std::size_t at = text.find(kTenantMark); at != text.npos;
+       at = text.find(kTenantMark, at + last.size())) {
+    text.replace(at, kTenantMark.size(), last);
+  }
+  return text;
+}
+
 /// Returns sbatch's arguments. sbatch takes the last of two options of one name.
 std::vector<std::string> sbatch_words(const SlurmSetup& setup, const EnsureHold& hold) {
   constexpr std::int64_t kMinute = Duration::minutes(1).count_ns();
@@ -56,8 +66,8 @@ std::vector<std::string> sbatch_words(const SlurmSetup& setup, const EnsureHold&
     if (!value.empty()) words.push_back(fmt::format("{}={}", option, value));
   };
   add("--partition", setup.partition);
-  add("--account", setup.account);
-  add("--qos", setup.qos);
+  add("--account", with_tenant(setup.account, hold.tenant));
+  add("--qos", with_tenant(setup.qos, hold.tenant));
   add("--reservation", setup.reservation);
   add("--job-name", slurm_job_name(setup.cluster, hold.key));
   add("--comment", slurm_job_comment(setup.cluster, hold.key));
@@ -141,13 +151,14 @@ void SlurmManager::carry_out(const ManagerOrder& order) {
 
 /// Lets a list join the last one that waits, if two of them or nothing behind it do. Returns
 /// whether it did.
-bool SlurmManager::join_list(const ManagerOrder& order) {
+bool SlurmManager::join_list(ManagerOrder order) {
   const auto last = std::find_if(waiting_.rbegin(), waiting_.rend(), is_list);
   if (last == waiting_.rend()) return false;
   const bool others = std::find_if(std::next(last), waiting_.rend(), is_list) != waiting_.rend();
   if (!others && last != waiting_.rbegin()) return false;
+  if (std::get<ListHolds>(last->what).foreign) std::get<ListHolds>(order.what).foreign = true;
   waiting_.erase(std::next(last).base());
-  waiting_.push_back(order);  // behind all that was ordered before it
+  waiting_.push_back(std::move(order));  // behind all that was ordered before it
   return true;
 }
 
@@ -182,22 +193,25 @@ void SlurmManager::start(const ReleaseHold& release) {
       [this](const SlurmCommandEnd&) { done(std::nullopt); });
 }
 
-void SlurmManager::start(const ListHolds&) {
+void SlurmManager::start(const ListHolds& list) {
   list_ = {.separator = squeue_separator(real_.env().entropy.draw()),
            .now_wall = real_.env().clock.now_wall()};
-  run({"squeue", "--noheader", "--all", "--states=all", fmt::format("--user={}", ::geteuid()),
-       "--format=" + squeue_format(list_.separator)},
-      "", [this](const SlurmCommandEnd& end) {
-        if (std::string failure = failure_of("squeue", end); !failure.empty()) {
-          return answer(ManagerListing{.trouble = std::move(failure)});
-        }
-        auto holds = read_squeue(
-            end.output,
-            {.separator = list_.separator, .cluster = setup_.cluster, .now_wall = list_.now_wall});
-        if (!holds) return answer(ManagerListing{.trouble = holds.error().message});
-        list_.holds = *std::move(holds);
-        list_nodes();
-      });
+  std::vector<std::string> words = {"squeue", "--noheader", "--all", "--states=all"};
+  if (!list.foreign) words.push_back(fmt::format("--user={}", ::geteuid()));
+  words.push_back("--format=" + squeue_format(list_.separator));
+  run(std::move(words), "", [this, foreign = list.foreign](const SlurmCommandEnd& end) {
+    if (std::string failure = failure_of("squeue", end); !failure.empty()) {
+      return answer(ManagerListing{.trouble = std::move(failure)});
+    }
+    auto jobs = read_squeue(end.output, {.separator = list_.separator,
+                                         .cluster = setup_.cluster,
+                                         .uid = ::geteuid(),
+                                         .now_wall = list_.now_wall,
+                                         .foreign = foreign});
+    if (!jobs) return answer(ManagerListing{.trouble = jobs.error().message});
+    list_.jobs = *std::move(jobs);
+    list_nodes();
+  });
 }
 
 /// Says what the ends of holds in a complete list prove. Only control groups hold every process
@@ -227,10 +241,12 @@ void SlurmManager::list_nodes() {
     std::string failure = failure_of("scontrol", end);
     if (failure.empty()) {
       const auto nodes = read_slurm_nodes(end.output);
-      if (nodes) return judge_ends(join_slurm_lists(std::move(list_.holds), *nodes));
+      if (nodes) return judge_ends(join_slurm_lists(std::move(list_.jobs), *nodes));
       failure = nodes.error().message;
     }
-    answer(ManagerListing{.trouble = std::move(failure), .holds = std::move(list_.holds)});
+    answer(ManagerListing{.trouble = std::move(failure),
+                          .holds = std::move(list_.jobs.holds),
+                          .foreign = std::move(list_.jobs.foreign)});
   });
 }
 

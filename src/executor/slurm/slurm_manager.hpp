@@ -7,12 +7,13 @@
 // A hold is a job without end of one agent a node (pilot_script.hpp); it is known by its name and
 // comment (slurm_names.hpp). It waits while another of its name runs (-d singleton), loses a node
 // that fails and keeps the others (--no-kill), and is not started again (--no-requeue).
-// Only jobs of the daemon's own user are read: another user may give a job any name.
+// Only jobs of the daemon's own user can be holds: another user may give a job any name. Jobs of
+// others are asked for, in the same run of squeue, only where a list is to have their work.
 // What Slurm gives a job of whole nodes is all of their processors. GPUs (--gres) and all of the
 // memory (--mem=0) are asked for in SlurmSetup::sbatch_options, where a site limits jobs to what
 // they ask for.
-// Cost: a process of about 5 ms for each order, two for a list; one list reads the jobs of one user
-// and all nodes.
+// Cost: a process of about 5 ms for each order, two for a list; one list reads all nodes and the
+// jobs of one user, or of all users where it is to have the work of others.
 #pragma once
 
 #include <deque>
@@ -24,6 +25,7 @@
 #include "executor/managers/resource_manager.hpp"
 #include "executor/slurm/pilot_script.hpp"
 #include "executor/slurm/slurm_command.hpp"
+#include "executor/slurm/squeue_list.hpp"
 
 namespace orrery {
 
@@ -50,7 +52,7 @@ class SlurmManager final : public ResourceManager {
 
   /// An order that waits behind others is merged with a newer one that asks for the same: both have
   /// one answer. Of the orders for lists the first one waits where it is, and a newer one joins
-  /// the last one, if there are two.
+  /// the last one, if there are two; the work of others is listed if either asked for it.
   void carry_out(const ManagerOrder& order) override;
 
  private:
@@ -58,10 +60,10 @@ class SlurmManager final : public ResourceManager {
   struct List {
     std::string separator;
     Instant now_wall;
-    std::vector<HoldSeen> holds;
+    SqueueList jobs;
   };
 
-  [[nodiscard]] bool join_list(const ManagerOrder& order);
+  [[nodiscard]] bool join_list(ManagerOrder order);
   void next();
   void start(const EnsureHold& ensure);
   void start(const ReleaseHold& release);

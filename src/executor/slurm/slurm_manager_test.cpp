@@ -16,13 +16,19 @@ namespace {
 
 constexpr const char* kNodes = "echo 'NodeName=n1 State=IDLE'; echo 'NodeName=n2 State=DOWN*'";
 
-/// squeue that prints one hold with the separator that it is asked for.
-constexpr const char* kOneHold =
+/// squeue that prints one hold and two jobs of others, with the separator that it is asked for,
+/// whether it is asked for all users or not.
+constexpr const char* kJobs =
     "for each; do format=${each#--format=}; done\n"
     "separator=${format%%[%]*}\n"
-    "for field in 18 orr-00000000000000ab-pilot-3-1 orrery:00000000000000ab:pilot-3-1 RUNNING None "
-    "n1 5:00 N/A; do printf '%s%s' \"$separator\" \"$field\"; done\n"
-    "printf '%s.\\n' \"$separator\"";
+    "job() {\n"
+    "  for field; do printf '%s%s' \"$separator\" \"$field\"; done\n"
+    "  printf '%s.\\n' \"$separator\"\n"
+    "}\n"
+    "hold='orr-00000000000000ab-pilot-3-1 orrery:00000000000000ab:pilot-3-1'\n"
+    "job 17 $hold RUNNING None n3 5:00 N/A N/A $(($(id -u) + 1)) ann\n"
+    "job 18 $hold RUNNING None n1 5:00 2026-11-29T01:54:05 N/A $(id -u) orrery\n"
+    "job 19_2 train none RUNNING None 'n[2-3]' UNLIMITED N/A N/A $(($(id -u) + 1)) ann";
 
 class SlurmManagerTest : public testing::Test {
  protected:
@@ -73,8 +79,9 @@ class SlurmManagerTest : public testing::Test {
     EXPECT_EQ(reports_[0].manager, 5u);
     return std::get<HoldAnswer>(std::exchange(reports_, {})[0].what);
   }
-  ManagerListing list() {
-    order(ListHolds{Instant::from_ns(9)});
+  ManagerListing list(ListHolds what = {}) {
+    what.asked = Instant::from_ns(9);
+    order(what);
     await(1);
     ManagerListing listing = std::get<ManagerListing>(std::exchange(reports_, {})[0].what);
     EXPECT_EQ(listing.asked, Instant::from_ns(9));
@@ -182,33 +189,79 @@ TEST_F(SlurmManagerTest, WithoutSbatchThereIsNoJob) {
 }
 
 TEST_F(SlurmManagerTest, AListHasHoldsAndNodes) {
-  program("squeue", kOneHold);
+  program("squeue", kJobs);
   const ManagerListing listing = list();
   ASSERT_TRUE(listing.complete) << listing.trouble;
   ASSERT_EQ(listing.holds.size(), 1u);
   EXPECT_EQ(listing.holds[0].key, hold(1).key);
+  EXPECT_EQ(listing.holds[0].id, "18");
   EXPECT_EQ(listing.holds[0].nodes, std::vector<std::string>{"n1"});
+  EXPECT_EQ(listing.holds[0].started, *Instant::parse("2026-11-29T01:54:05Z"));
+  EXPECT_FALSE(listing.foreign) << "not asked for";
   ASSERT_EQ(listing.nodes.size(), 2u);
   EXPECT_TRUE(listing.nodes[1].out_of_service);
   EXPECT_TRUE(read("runs").starts_with("squeue --noheader --all --states=all --user="));
   EXPECT_NE(read("runs").find("\nscontrol --all --oneliner show node\n"), std::string::npos);
 }
 
+TEST_F(SlurmManagerTest, TheWorkOfOthersIsListedByTheSameRunOfSqueueWhenItIsAskedFor) {
+  program("squeue", kJobs);
+  const ManagerListing listing = list({.foreign = true});
+  ASSERT_TRUE(listing.complete) << listing.trouble;
+  ASSERT_EQ(listing.holds.size(), 1u);
+  EXPECT_EQ(listing.holds[0].id, "18") << "not the job of another user with the name of the hold";
+  ASSERT_TRUE(listing.foreign);
+  ASSERT_EQ(listing.foreign->size(), 2u);
+  EXPECT_EQ(listing.foreign->at(0).id, "17");
+  EXPECT_EQ(listing.foreign->at(0).left, Duration::minutes(5));
+  EXPECT_EQ(listing.foreign->at(1).id, "19_2");
+  EXPECT_EQ(listing.foreign->at(1).user, "ann");
+  EXPECT_EQ(listing.foreign->at(1).nodes, (std::vector<std::string>{"n2", "n3"}));
+  EXPECT_EQ(listing.foreign->at(1).left, std::nullopt);
+  EXPECT_EQ(runs(), "squeue scontrol ");
+  EXPECT_TRUE(read("runs").starts_with("squeue --noheader --all --states=all --format="));
+  program("squeue", "");
+  const ManagerListing none = list({.foreign = true});
+  EXPECT_TRUE(none.foreign && none.foreign->empty()) << "a Slurm that shows only own jobs";
+}
+
+TEST_F(SlurmManagerTest, AWishForTheWorkOfOthersIsNotLostWhenListsAreJoined) {
+  program("squeue", kJobs);
+  const ListHolds with{.foreign = true};
+  const ListHolds without{.asked = Instant::from_ns(1)};
+  // Orders three lists, of which the last two are joined; returns the answer to those.
+  const auto joined = [&](const ListHolds& second, const ListHolds& third) {
+    order(without);
+    order(second);
+    order(third);
+    await(2);
+    const std::vector<ManagerReport> reports = std::exchange(reports_, {});
+    EXPECT_FALSE(std::get<ManagerListing>(reports[0].what).foreign) << "it was in progress";
+    return std::get<ManagerListing>(reports[1].what);
+  };
+  EXPECT_TRUE(joined(with, without).foreign);
+  EXPECT_EQ(joined(with, without).asked, without.asked) << "the newer one";
+  EXPECT_TRUE(joined(without, with).foreign);
+  EXPECT_FALSE(joined(without, without).foreign) << "later lists are as they are ordered";
+}
+
 TEST_F(SlurmManagerTest, AListThatFailsOrIsHalfIsNotComplete) {
   setup_.timeout = Duration::milliseconds(500);
   const auto trouble = [&] { return list().trouble; };
-  program("squeue", std::string(kOneHold) + "; echo 'slurm_load_jobs error' >&2; exit 1");
+  program("squeue", std::string(kJobs) + "; echo 'slurm_load_jobs error' >&2; exit 1");
   EXPECT_EQ(trouble(), "squeue: exit status 1: slurm_load_jobs error");
   EXPECT_EQ(runs(), "squeue ") << "nodes alone are no list";
-  program("squeue", std::string(kOneHold) + "; printf '%s18' $separator");
+  program("squeue", std::string(kJobs) + "; printf '%s18' $separator");
   EXPECT_NE(trouble().find("not a whole job"), std::string::npos);
   program("squeue", "exec sleep 1000");
   EXPECT_EQ(trouble(), "squeue: not done after 500 ms");
-  program("squeue", kOneHold);
+  EXPECT_FALSE(list({.foreign = true}).foreign) << "it is not known";
+  program("squeue", kJobs);
   program("scontrol", std::string(kNodes) + "; kill -9 $$");
   const ManagerListing half = list();
   EXPECT_EQ(half.trouble, "scontrol: signal 9");
   EXPECT_EQ(half.holds.size(), 1u) << "it was seen";
+  EXPECT_EQ(list({.foreign = true}).foreign->size(), 2u) << "likewise";
   EXPECT_TRUE(half.nodes.empty());
   program("scontrol", "printf 'NodeName=n1 State=ID'");
   EXPECT_NE(trouble().find("not a whole list"), std::string::npos);

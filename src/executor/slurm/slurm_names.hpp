@@ -13,6 +13,9 @@
 
 namespace orrery {
 
+/// In an account or a QOS: stands for the last part of the tenant of a hold's job.
+inline constexpr std::string_view kTenantMark = "%t";
+
 /// Returns "orr-CLUSTER-KEY"; `cluster` in 16 hexadecimal digits.
 [[nodiscard]] std::string slurm_job_name(std::uint64_t cluster, const HoldKey& key);
 

@@ -11,9 +11,10 @@ SlurmSetup slurm_setup(const ManagerSpec& spec, const PilotRoute& route) {
                    .qos = slurm.qos,
                    .reservation = slurm.reservation,
                    .sbatch_options = slurm.options};
-  setup.agent = {.program = spec.agent.program.empty() ? route.program : spec.agent.program,
-                 .directory = spec.agent.directory,
-                 .options = spec.agent.options,
+  const LentAgentSpec agent = spec.agent.value_or(LentAgentSpec());
+  setup.agent = {.program = agent.program.empty() ? route.program : agent.program,
+                 .directory = agent.directory,
+                 .options = agent.options,
                  .controllers = route.controllers,
                  .authority = route.authority};
   if (!slurm.output.empty()) setup.log_file = slurm.output;

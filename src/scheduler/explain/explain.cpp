@@ -188,7 +188,7 @@ void Explainer::say_why(Explanation& out, const ExplainNames& names) {
     if (slot.job != out.job) out.blocked_by.push_back("the slot of " + names.job(slot.job));
   }
   for (const Closure& closure : s_.closures) {
-    if (closure.from > s_.now) {
+    if (closure.from > s_.now && !closure.only.valid()) {
       out.blocked_by.push_back(fmt::format("maintenance of {} nodes from {}", closure.nodes.size(),
                                            closure.from.text()));
     }

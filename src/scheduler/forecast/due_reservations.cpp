@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "scheduler/forecast/new_reservations.hpp"
+#include "scheduler/pass/closures.hpp"
 
 namespace orrery {
 namespace {
@@ -60,6 +61,17 @@ SlotState state_of(const Reservation& slot, const FleetView& view, const Masks& 
   return state;
 }
 
+/// Hides all free devices.
+void hide_free(FleetOverlay& fleet) {
+  const FleetView view = fleet.view();
+  std::vector<NodeDevices> free;
+  for (std::uint32_t n = 0; n < view.topology().node_count(); ++n) {
+    const NodeState& node = view.node(NodeId(n));
+    if (node.available() > 0) free.push_back({NodeId(n), node.free_mask});
+  }
+  fleet.hide(free);
+}
+
 }  // namespace
 
 DueReservations::DueReservations(PassContext& pass, StartSearch& search, ClockSteps& clocks)
@@ -67,8 +79,10 @@ DueReservations::DueReservations(PassContext& pass, StartSearch& search, ClockSt
 
 void DueReservations::serve() {
   for (const Closure& closure : s_.closures) {
-    if (closure.from > s_.now) pass_.fleet.edit_reserved().close(closure);
+    const bool comes = closure.from > s_.now && !closure.only.valid();
+    if (comes) pass_.fleet.edit_reserved().close(closure);
   }
+  start_on_own_nodes();
   if (s_.reserved.empty()) return;
   const std::map<JobId, std::uint32_t> waiting = waiting_with_slot(s_.waiting, s_.reserved);
   const Masks leaving = devices_of_stopping(s_.running);
@@ -100,6 +114,29 @@ void DueReservations::serve() {
     pass_.usage.count(*s_.waiting[found->second].request, slot.gangs, UsageEdits::Held::kMore);
     pass_.pass_over(slot.job);
     pass_.wait(s_.waiting[found->second], {RejectionKind::kBusy, TopologyLevel::kFleet, 0});
+  }
+}
+
+void DueReservations::start_on_own_nodes() {
+  for (const Closure& closure : s_.closures) {
+    if (!closure.only.valid()) continue;
+    const auto job = std::find_if(s_.waiting.begin(), s_.waiting.end(),
+                                  [&](const WaitingJob& each) { return each.id == closure.only; });
+    if (job == s_.waiting.end()) continue;
+    // What is free elsewhere is hidden: the job's nodes are enough for it.
+    FleetOverlay own(s_.fleet);
+    hide_free(own);
+    for (const NodeDevices& at : closure.nodes) {
+      NodeState state = s_.fleet.node(at.node);
+      state.health = NodeHealth::kReady;
+      own.set_node(at.node, state);
+    }
+    StartOrRefusal found = search_.in(own.view(), *job);
+    if (!found || is_closed(found->gangs, s_, pass_.end_of(*found))) continue;
+    clocks_.share_power(*job, found);
+    if (!found) continue;
+    pass_.start(*job, *std::move(found));
+    pass_.pass_over(closure.only);
   }
 }
 

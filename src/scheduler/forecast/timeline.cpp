@@ -132,7 +132,14 @@ FleetView Timeline::unreserved(std::uint32_t slice) {
       slices_[built_].reset(before);
     }
     for (std::uint32_t i = built_ == 0 ? 0 : ended_[built_ - 1]; i < ended_[built_]; ++i) {
-      give_back(slices_[built_], *endings_[i].allocation, endings_[i].host);
+      const Ending& ending = endings_[i];
+      if (ending.allocation != nullptr) {
+        give_back(slices_[built_], *ending.allocation, ending.host);
+        continue;
+      }
+      NodeState open = slices_[built_].view().node(ending.node);
+      open.health = NodeHealth::kReady;
+      slices_[built_].set_node(ending.node, open);
     }
   }
   return slices_[slice].view();

@@ -2,12 +2,12 @@
 // free devices, as far as they follow from the ends of running jobs and earlier reservations.
 //
 // Time is cut into slices: the first begins now, each later one where a running gang is expected to
-// end, with more of them in the near future than in the far. A gang's devices are free from the
-// first slice that begins at its end or later. Slices are overlays, each on the one before, and are
-// never edited again. A reservation is not entered into any slice: a *window* is the overlay of a
-// slice without what reservations hold in any slice from that one to a last one, so it shows
-// exactly the devices available to a job that starts there and ends then. Slices and windows are
-// built on demand, and their memory is reused by the next pass.
+// end or a closed node to take jobs again, with more of them in the near future than in the far. A
+// gang's devices are free from the first slice that begins at its end or later. Slices are
+// overlays, each on the one before, and are never edited again. A reservation is not entered into
+// any slice: a *window* is the overlay of a slice without what reservations hold in any slice from
+// that one to a last one, so it shows exactly the devices available to a job that starts there and
+// ends then. Slices and windows are built on demand, and their memory is reused by the next pass.
 //
 // Belongs to one pass at a time; one thread. Memory: at most slices^2 / 2 overlays, with a page
 // each for what differs.
@@ -27,11 +27,12 @@
 
 namespace orrery {
 
-/// A running gang that gives its devices back.
+/// A running gang that gives its devices back, or a closed node that takes jobs again.
 struct Ending {
-  const Allocation* allocation = nullptr;
-  HostNeeds host;  ///< needs of one rank
-  Instant end;     ///< expected end; max: never
+  const Allocation* allocation = nullptr;  ///< nullptr: `node` takes jobs again
+  HostNeeds host;                          ///< needs of one rank
+  Instant end;                             ///< expected end; max: never
+  NodeId node;
 };
 
 /// When and where a job can start.

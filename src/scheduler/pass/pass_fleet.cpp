@@ -38,6 +38,20 @@ void PassFleet::keep_from_others(const PlacedGang& gang) {
   edit().hide(gang.allocation.ranks);
 }
 
+namespace {
+
+/// Adds the nodes that are closed now and take jobs again when their closure is over.
+void add_closed(const Situation& situation, std::vector<Ending>& endings) {
+  for (const Closure& closure : situation.closures) {
+    if (!closure.returns || closure.to <= situation.now) continue;
+    for (const NodeDevices& at : closure.nodes) {
+      endings.push_back({.end = closure.to, .node = at.node});
+    }
+  }
+}
+
+}  // namespace
+
 void PassFleet::open_timeline(const Situation& situation,
                               std::span<const Reservation> reservations) {
   std::vector<Ending> endings;
@@ -46,6 +60,7 @@ void PassFleet::open_timeline(const Situation& situation,
       endings.push_back({&gang.allocation, gang.host, job.expected_end});
     }
   }
+  add_closed(situation, endings);
   timeline_.open(situation.fleet, situation.now, endings);
   timeline_open_ = true;
   for (const Closure& closure : situation.closures) {

@@ -14,6 +14,10 @@ bool is_left(HoldPhase phase) {
          phase == HoldPhase::kEnding;
 }
 
+bool is_same(const ManagerJob::Record& a, const ManagerJob::Record& b) {
+  return a.started == b.started && a.ended == b.ended && a.nodes == b.nodes;
+}
+
 bool has(const Hold& hold, NodeId node) {
   return std::find(hold.nodes.begin(), hold.nodes.end(), node) != hold.nodes.end();
 }
@@ -47,7 +51,7 @@ std::string HoldPromises::broken(const State& state, const HoldLink& link) {
 std::string HoldPromises::broken_node(NodeId node, const State& state, const HoldLink& link) const {
   const NodeRecord& record = state.node(node);
   if (!parts_.manager.lends(node)) {
-    const bool own = record.hold.empty() && record.health != NodeHealth::kAbsent;
+    const bool own = record.loan.hold.empty() && record.health != NodeHealth::kAbsent;
     return own ? "" : fmt::format("node {} is the cluster's own, but lent", node.value());
   }
   const auto lenders =
@@ -57,9 +61,9 @@ std::string HoldPromises::broken_node(NodeId node, const State& state, const Hol
       std::ranges::find_if(link.holds(), [node](const Hold& hold) { return has(hold, node); });
   const bool lent = lender != link.holds().end() && !record.is_away();
   if (lent &&
-      record.hold != fmt::format("{}/{}:{}", parts_.pool, text_of(lender->key), lender->id)) {
+      record.loan.hold != fmt::format("{}/{}:{}", parts_.pool, text_of(lender->key), lender->id)) {
     return fmt::format("node {} is lent by {}, but control says: {}", node.value(),
-                       text_of(lender->key), record.hold);
+                       text_of(lender->key), record.loan.hold);
   }
   if (lent) return {};
   switch (record.health) {
@@ -88,7 +92,12 @@ std::string HoldPromises::broken_jobs(const State& state) const {
     if (job.phase == JobPhase::kStopping) continue;
     for (const PlacedGang& gang : run.gangs) {
       for (const NodeDevices& part : gang.allocation.ranks) {
-        if (!parts_.manager.lends(part.node) || !state.node(part.node).hold.empty()) continue;
+        const NodeRecord::Loan& loan = state.node(part.node).loan;
+        if (loan.job.valid() && loan.job != run.id) {
+          return fmt::format("job {} runs on node {}, which is lent for job {}", run.id.value(),
+                             part.node.value(), loan.job.value());
+        }
+        if (!parts_.manager.lends(part.node) || !loan.hold.empty()) continue;
         return fmt::format("job {} runs on node {}, which no hold lends", run.id.value(),
                            part.node.value());
       }
@@ -149,7 +158,23 @@ void HoldPromises::note_ends() {
   for (const ManagerJob& job : parts_.manager.jobs()) {
     const bool goes_on = job.phase == HoldPhase::kWaiting || job.phase == HoldPhase::kRunning;
     if (job.key && !goes_on) ended_.emplace(*job.key, job.id);
+    const bool over = job.phase == HoldPhase::kEnded || job.phase == HoldPhase::kEndedDirty;
+    if (!job.key || !over || !job.record) continue;
+    std::vector<ManagerJob::Record>& records =
+        records_[fmt::format("{}/{}:{}", parts_.pool, text_of(*job.key), job.id)];
+    if (records.empty() || !is_same(records.back(), *job.record)) records.push_back(*job.record);
   }
+}
+
+std::string HoldPromises::broken_by(const HoldBilled& bill) const {
+  if (bill.nodes == 0) return {};
+  const auto records = records_.find(bill.hold);
+  const bool is_recorded =
+      records != records_.end() && std::ranges::any_of(records->second, [&](const auto& record) {
+        return record.started == bill.from && record.ended == bill.to &&
+               record.nodes.size() == bill.nodes;
+      });
+  return is_recorded ? "" : "the manager has no such record: a bill of " + bill.hold;
 }
 
 bool HoldPromises::is_live(const HoldKey& key, const std::string& id) const {
@@ -220,7 +245,7 @@ std::string HoldPromises::unsettled(const State& state, const HoldLink& link,
     if (!parts_.manager.lends(node)) continue;
     const bool used = may_be_used(state, node);
     const NodeHealth health = state.node(node).health;
-    const bool away = health == NodeHealth::kAbsent || !state.node(node).hold.empty() ||
+    const bool away = health == NodeHealth::kAbsent || !state.node(node).loan.hold.empty() ||
                       health == NodeHealth::kQuarantined || health == NodeHealth::kRepairing;
     if (used || !away) {
       return fmt::format("node {} is {}{}", n, word_of(health), used ? " and used" : "");

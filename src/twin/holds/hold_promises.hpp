@@ -5,16 +5,19 @@
 // It checks that:
 //  1. one hold at most lends a node, and control says that it is that one, or none yet;
 //  2. a node that no hold lends is absent, or lost while ranks may be there;
-//  3. no job runs on a node that no hold lends (HoldAgents checks that no keeper begins there);
+//  3. no job runs on a node that no hold lends, or that is lent for another job (HoldAgents checks
+//  that no keeper begins there);
 //  4. of the holds of one key, agents of one only are let in;
 //  5. no hold is released while ranks that control wants are on its nodes;
 //     no hold that its manager has is given up or asked for again, and none is released without its
 //     key, as its id may be that of another's work by now;
 //  6. the time of a hold is not over while ranks run there, if nothing disturbs control;
 //  7. nothing is asked for before a complete list (LentFleet looks at the orders);
-//  8. in the end the manager and the link know the same holds, and none that is not kept.
+//  8. a hold is billed with what its manager recorded, unless that was forgotten;
+//  9. in the end the manager and the link know the same holds, and none that is not kept.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,6 +48,8 @@ class HoldPromises {
   /// Returns the promise that is broken now; empty: none. `link`: of the living controller, after
   /// all that it told control was handled.
   [[nodiscard]] std::string broken(const State& state, const HoldLink& link);
+  /// Returns the promise that a bill breaks; empty: none.
+  [[nodiscard]] std::string broken_by(const HoldBilled& bill) const;
   /// Returns the promise that an order breaks which leaves now; empty: none.
   [[nodiscard]] std::string broken_by(const ManagerOrder& order, const HoldLink& link);
   /// Whether the agent is of another hold of its key than that which the link counts.
@@ -79,6 +84,8 @@ class HoldPromises {
   std::vector<HoldKey> asked_;  ///< holds that were asked for
   /// Holds that the manager once ended, by key and id: it may have forgotten that since.
   std::set<std::pair<HoldKey, std::uint64_t>> ended_;
+  /// What the manager has recorded, by the name of the hold: each record that it had at some time.
+  std::map<std::string, std::vector<ManagerJob::Record>> records_;
 };
 
 }  // namespace orrery

@@ -42,13 +42,18 @@ LentFleet::LentFleet(Parts parts, const ManagerRules& rules)
 
 HoldSetup LentFleet::setup(std::uint64_t term) const {
   HoldPool pool{.manager = kManager,
+                .use = PoolUse::kLent,
+                .nodes = {},
+                .unknown = {},
                 .lent = {.nodes = {}, .most = rules_.nodes, .time = rules_.time},
+                .holds_for = rules_.holds_for,
                 .pilot_nodes = rules_.pilot_nodes,
                 .keep = rules_.keep,
                 .idle = rules_.idle};
   for (std::size_t n = 0; n < parts_.nodes.size(); ++n) {
-    if (manager_.lends(NodeId::at(n))) pool.lent.nodes.push_back(NodeId::at(n));
+    if (manager_.lends(NodeId::at(n))) pool.nodes.push_back(NodeId::at(n));
   }
+  pool.lent.nodes = pool.nodes;
   return {.term = term, .pools = {std::move(pool)}, .timing = {}};
 }
 
@@ -75,6 +80,11 @@ void LentFleet::carry_out(const ManagerOrder& order, const HoldLink& link) {
 /// As in AgentSessions: the session of an agent ends when its node is not lent any more.
 void LentFleet::note(std::span<const Event> events) {
   for (const Event& event : events) {
+    if (const auto* bill = std::get_if<HoldBilled>(&event)) {
+      if (std::string broken = promises_.broken_by(*bill); !broken.empty()) {
+        parts_.context.wrong(std::move(broken));
+      }
+    }
     const auto* lent = std::get_if<NodeLent>(&event);
     if (lent == nullptr || !lent->hold.empty() || lent->health != NodeHealth::kAbsent) continue;
     parts_.context.time().after(kOnWire, [this, node = lent->node] { agents_.dismiss(node); });

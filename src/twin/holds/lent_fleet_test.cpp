@@ -23,8 +23,8 @@ TEST_F(HoldsTest, AJobRunsOnLentNodesWhichAreGivenBackWhenTheyAreIdle) {
   ASSERT_EQ(world.failure(), "");
   EXPECT_EQ(world.state().job(JobId(0)).phase, JobPhase::kRunning);
   EXPECT_EQ(world.nodes().ranks().count({JobId(0), 1}), 16U);
-  EXPECT_EQ(world.state().node(NodeId(1)).hold, "slurm/pilot-1-1:1");
-  EXPECT_EQ(world.state().node(NodeId(0)).hold, "");
+  EXPECT_EQ(world.state().node(NodeId(1)).loan.hold, "slurm/pilot-1-1:1");
+  EXPECT_EQ(world.state().node(NodeId(0)).loan.hold, "");
   world.run(Duration::minutes(20));
   EXPECT_EQ(world.failure(), "");
   EXPECT_TRUE(world.settled()) << world.unsettled();

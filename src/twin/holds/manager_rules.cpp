@@ -40,6 +40,8 @@ ManagerRules draw_manager(Rng& rng, std::uint32_t nodes) {
   rules.keep = rng.below(4) == 0 ? 1 : 0;
   rules.time = draw_minutes(rng, 12, 40);
   rules.idle = draw_minutes(rng, 1, 3);
+  if (rng.below(3) == 0) rules.holds_for = HoldsFor::kOneJob;
+  if (rules.holds_for == HoldsFor::kOneJob) rules.keep = 0;
   rules.faults.answers = draw_answers(rng);
   rules.faults.holds = draw_holds(rng);
   rules.faults.crash = draw_share(rng, 0.03);

@@ -9,6 +9,7 @@
 
 #include "base/numbers/rng.hpp"
 #include "base/time.hpp"
+#include "executor/holds/hold_table.hpp"
 
 namespace orrery {
 
@@ -48,6 +49,7 @@ struct ManagerRules {
   std::uint32_t nodes = 1;        ///< that it lends: the last ones of the fleet
   std::uint32_t pilot_nodes = 1;  ///< of a hold
   std::uint32_t keep = 0;         ///< nodes held although nothing waits
+  HoldsFor holds_for = HoldsFor::kAnyJob;
   Duration time = Duration::minutes(30);
   Duration idle = Duration::minutes(2);
   ManagerFaults faults;

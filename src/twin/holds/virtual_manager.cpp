@@ -29,6 +29,8 @@ bool avoids(const ManagerJob& job, const std::string& node) {
   return std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
 }
 
+Instant whole_seconds(Instant at) { return at - Duration::nanoseconds(at.ns() % 1'000'000'000); }
+
 /// Draws a time of up to `most` seconds.
 Duration draw(ProtocolContext& context, std::uint64_t most) {
   return Duration::milliseconds(static_cast<std::int64_t>(context.rng().below(most * 1000 + 1)));
@@ -59,6 +61,7 @@ void VirtualManager::set_phase(ManagerJob& job, HoldPhase phase, std::string rea
   job.reason = std::move(reason);
   job.since = context_.now();
   if (is_over(phase)) job.due = context_.now() + Duration::seconds(10) + draw(context_, kKept);
+  if (is_over(phase) && job.record) job.record->ended = whole_seconds(context_.now());
   if (is_over(phase) || phase == HoldPhase::kWaiting) job.nodes.clear();
 }
 
@@ -89,15 +92,36 @@ void VirtualManager::cancel(const ReleaseHold& release) {
   }
 }
 
+void VirtualManager::add_foreign(const ManagerJob& job, std::vector<ForeignWork>& list) const {
+  if (!is_live(job.phase)) return;
+  ForeignWork& work = list.emplace_back(
+      ForeignWork{.id = std::to_string(job.id), .user = "other", .nodes = {}, .left = {}});
+  for (const NodeId node : job.nodes) work.nodes.push_back(topology_.node_name(node));
+  work.left = std::max(job.due - context_.now(), Duration());
+}
+
 ManagerListing VirtualManager::list() const {
   const Instant now = context_.now();
-  ManagerListing list{.asked = {}, .complete = true, .trouble = {}, .holds = {}, .nodes = {}};
+  ManagerListing list{.asked = {},
+                      .complete = true,
+                      .trouble = {},
+                      .holds = {},
+                      .nodes = {},
+                      .foreign = std::vector<ForeignWork>()};
   list.holds.reserve(jobs_.size());
   for (const ManagerJob& job : jobs_) {
-    if (!job.key) continue;
+    if (!job.key) {
+      add_foreign(job, *list.foreign);
+      continue;
+    }
     HoldSeen& seen = list.holds.emplace_back(HoldSeen{
         .key = *job.key, .id = std::to_string(job.id), .phase = job.phase, .reason = job.reason});
     if (job.phase == HoldPhase::kWaiting && job.due > now) seen.starts_in = job.due - now;
+    if (job.record && job.phase != HoldPhase::kWaiting) seen.started = job.record->started;
+    if (job.record && is_over(job.phase)) {
+      seen.ended = job.record->ended;
+      seen.nodes = job.record->nodes;
+    }
     if (!is_live(job.phase)) continue;
     for (const NodeId node : job.nodes) seen.nodes.push_back(topology_.node_name(node));
     const std::int64_t second = Duration::seconds(1).count_ns();
@@ -315,6 +339,9 @@ void VirtualManager::start(ManagerJob& job, std::vector<NodeId> nodes) {
   set_phase(job, HoldPhase::kRunning, "None");
   job.due = context_.now() + job.time;
   job.nodes = std::move(nodes);
+  job.record =
+      ManagerJob::Record{.started = whole_seconds(context_.now()), .ended = {}, .nodes = {}};
+  for (const NodeId node : job.nodes) job.record->nodes.push_back(topology_.node_name(node));
   for (const NodeId node : job.nodes) {
     Node& here = at(node);
     here.step = {job.run, {}};

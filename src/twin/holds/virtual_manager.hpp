@@ -34,6 +34,13 @@ struct ManagerJob {
   bool requeued = false;  ///< it waits again after its end
   std::vector<NodeId> nodes;
   std::string reason;
+  /// What it records of the newest start, in whole seconds.
+  struct Record {
+    Instant started;
+    Instant ended;
+    std::vector<std::string> nodes;
+  };
+  std::optional<Record> record;
 };
 
 /// Whether the agent of a step starts, or its start fails.
@@ -119,6 +126,7 @@ class VirtualManager {
   [[nodiscard]] bool chance(double share) { return share > 0 && context_.chance(share); }
   void set_phase(ManagerJob& job, HoldPhase phase, std::string reason);
 
+  void add_foreign(const ManagerJob& job, std::vector<ForeignWork>& list) const;
   void crash();
   /// Compares what it believes with the nodes, as it does after a restart.
   void compare();

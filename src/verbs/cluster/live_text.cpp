@@ -365,6 +365,11 @@ std::string LiveText::job(const v1::Job& job) const {
 
 namespace {
 
+std::string foreign_text(const v1::Node& node) {
+  if (node.foreign().empty() || !node.has_foreign_until()) return node.foreign();
+  return fmt::format("{} until {}", node.foreign(), instant_of(node.foreign_until()).text());
+}
+
 std::string hold_text(const v1::Node& node) {
   if (node.hold().empty() || !node.has_lent_until()) return node.hold();
   return fmt::format("{} until {}", node.hold(), instant_of(node.lent_until()).text());
@@ -381,6 +386,7 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
     const bool absent = node.health() == "absent";
     if (!node.connected() && !absent) remarks.emplace_back("not connected");
     if (!node.hold().empty()) remarks.push_back(node.hold());
+    if (!node.foreign().empty()) remarks.push_back("used by " + node.foreign());
     if (node.spare()) remarks.emplace_back("spare");
     if (node.lemon()) remarks.emplace_back("fails often");
     if (!node.drain_why().empty()) remarks.push_back(node.drain_why());
@@ -402,6 +408,7 @@ std::string LiveText::node(const v1::Node& node) const {
   facts.add("state", node.health() + (node.connected() ? "" : ", not connected"));
   facts.colour(colour_code(node.health()));
   facts.add("hold", hold_text(node));
+  facts.add("used by others", foreign_text(node));
   facts.add("place", node.place());
   facts.add("accelerators", accelerators_text(node));
   facts.add("free", fmt::format("{}", node.free()));
@@ -477,6 +484,25 @@ std::string LiveText::users(const v1::ListUsersResponse& users) const {
   return table.text();
 }
 
+namespace {
+
+/// Returns the time of the nodes that a manager lends, as a line.
+std::string lent_text(const v1::LentTime& lent) {
+  constexpr double kHour = 3600;
+  std::string text = fmt::format("{} lent {:.3f} node-hours in {} holds", lent.manager(),
+                                 lent.node_s() / kHour, lent.holds());
+  if (lent.node_s() > 0) {
+    text += fmt::format("; jobs used {:.1f} % of them", 100 * lent.used_node_s() / lent.node_s());
+  }
+  if (lent.running() > 0) {
+    text += fmt::format("; {:.3f} more in {} holds that run", lent.running_node_s() / kHour,
+                        lent.running());
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
 std::string LiveText::tenant_bills(const v1::ListTenantsResponse& tenants) const {
   TextTable table(bill_columns({{"TENANT"}}));
   for (const v1::Tenant& tenant : tenants.tenants()) {
@@ -484,7 +510,9 @@ std::string LiveText::tenant_bills(const v1::ListTenantsResponse& tenants) const
     row.insert(row.begin(), tenant.path());
     table.add(std::move(row));
   }
-  return table.text();
+  std::string text = table.text();
+  for (const v1::LentTime& lent : tenants.lent()) text += lent_text(lent);
+  return text;
 }
 
 std::string LiveText::job_bills(const std::vector<v1::Job>& jobs) const {

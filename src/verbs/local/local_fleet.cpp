@@ -158,7 +158,8 @@ Result<std::set<std::string>> read_lent_nodes(const std::string& directory) {
   const Result<ManagersSpec> spec = read_managers(*document);
   if (!spec) return tl::unexpected(spec.error());
   for (const ManagerSpec& manager : spec->managers) {
-    const std::vector<std::string> names = lent_names(manager);
+    if (manager.use != PoolUse::kLent) continue;  // own agents run there
+    const std::vector<std::string> names = nodes_of(manager);
     lent.insert(names.begin(), names.end());
   }
   return lent;

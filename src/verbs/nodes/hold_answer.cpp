@@ -22,12 +22,26 @@ std::string time_left(const v1::Hold& hold, const LiveText& text) {
 std::string escaped(const std::string& text) { return terminal_text(text, Newlines::kEscaped); }
 
 std::string manager_text(const v1::ResourceManager& manager, const LiveText& text) {
-  std::string line = fmt::format("{}: lends {} of {} nodes, at most {}", escaped(manager.name()),
-                                 manager.lent(), manager.nodes(), manager.most());
+  std::string line =
+      manager.use().empty() || manager.use() == "lent"
+          ? fmt::format("{}: lends {} of {} nodes, at most {}", escaped(manager.name()),
+                        manager.lent(), manager.nodes(), manager.most())
+          : fmt::format("{}: its {} nodes are {}", escaped(manager.name()), manager.nodes(),
+                        manager.use());
+  if (manager.foreign() > 0) {
+    line += fmt::format("; others use {}", manager.foreign());
+    if (manager.has_foreign_until()) {
+      line += ", the first until " + instant_of(manager.foreign_until()).text();
+    }
+  }
   if (manager.has_wait_p50_s()) {
     line += fmt::format("; a hold waits {} (median), {} (90 %)",
                         short_duration(Duration::from_seconds(manager.wait_p50_s())),
                         short_duration(Duration::from_seconds(manager.wait_p90_s())));
+  }
+  if (manager.time().used_node_s() > 0) {
+    line += fmt::format("; each used hour of a node cost {:.2f} hours of loan",
+                        manager.time().node_s() / manager.time().used_node_s());
   }
   if (!manager.out_of_service().empty()) {
     line += fmt::format("\n  out of service there: {}",

@@ -72,6 +72,27 @@ TEST(HoldAnswer, SaysWhatIsWrongWithAManager) {
             "for\n");
 }
 
+TEST(HoldAnswer, TellsTheWorkOfOthersAndWhatLoansCost) {
+  v1::ListHoldsResponse holds = some_holds();
+  holds.clear_holds();
+  v1::ResourceManager& hpc = *holds.mutable_managers(0);
+  hpc.set_use("lent");
+  hpc.clear_wait_p50_s();
+  hpc.set_foreign(3);
+  *hpc.mutable_foreign_until() = timestamp_of(Instant() + Duration::hours(1001));
+  hpc.mutable_time()->set_node_s(3000);
+  hpc.mutable_time()->set_used_node_s(2000);
+  v1::ResourceManager& shared = *holds.add_managers();
+  shared.set_name("idle");
+  shared.set_use("shared");
+  shared.set_nodes(4);
+  EXPECT_EQ(holds_text(holds, {.now = kNow}),
+            "no holds\n"
+            "hpc: lends 2 of 8 nodes, at most 6; others use 3, the first until "
+            "1970-02-11T17:00:00Z; each used hour of a node cost 1.50 hours of loan\n"
+            "idle: its 4 nodes are shared\n");
+}
+
 TEST(HoldAnswer, NamesTheFileWhereNoManagerLends) {
   EXPECT_EQ(holds_text({}, {.now = kNow}),
             "no resource manager lends nodes to this cluster (DIR/managers.yaml names them)\n");

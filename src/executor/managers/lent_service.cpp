@@ -1,4 +1,4 @@
-#include "executor/holds/lent_service.hpp"
+#include "executor/managers/lent_service.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ struct Listed {
 std::vector<Listed> listed(const HoldPool& pool, std::span<const ManagerNode> nodes,
                            const State& state) {
   std::map<std::string, NodeId, std::less<>> ids;
-  for (const NodeId node : pool.lent.nodes) {
+  for (const NodeId node : pool.nodes) {
     ids.emplace(state.setup().topology->node_name(node), node);
   }
   std::vector<Listed> found;
@@ -83,7 +83,9 @@ std::vector<InputKind> follow_service(const HoldPool& pool, std::span<const Mana
     const NodeRecord& record = state.node(node);
     const bool working =
         record.health == NodeHealth::kReady || record.health == NodeHealth::kSuspect;
-    if (here->drained && working) {
+    // Others have a node that is drained for its administrators, too.
+    const bool taken = taken_until(record) != Instant();
+    if (here->drained && (working || taken)) {
       inputs.emplace_back(
           DrainNode{node, false, fmt::format("{}: {}", pool.manager, here->reason)});
     } else if (!here->drained && is_drained_by(pool, record) && is_only_drained(state, node)) {

@@ -1,4 +1,4 @@
-// executor/holds/hold_token.hpp - the secret by which an agent in a hold shows that it is of it.
+// executor/managers/hold_token.hpp - the secret by which an agent in a hold shows that it is of it.
 //
 // Made from a key of the controller, so that nothing is stored for a hold. It is valid as long as
 // the hold is known. Pure.

@@ -1,4 +1,4 @@
-#include "executor/holds/hold_token.hpp"
+#include "executor/managers/hold_token.hpp"
 
 #include <openssl/crypto.h>
 

@@ -1,5 +1,6 @@
-// executor/holds/lent_service_test.cpp - drains of lent nodes, by their manager and by operators.
-#include "executor/holds/lent_service.hpp"
+// executor/managers/lent_service_test.cpp - drains of lent nodes, by their manager and by
+// operators.
+#include "executor/managers/lent_service.hpp"
 
 #include "executor/holds/hold_link_test.hpp"
 

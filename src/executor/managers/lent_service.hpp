@@ -1,4 +1,5 @@
-// executor/holds/lent_service.hpp - whether lent nodes are in service, here and at their manager.
+// executor/managers/lent_service.hpp - whether lent nodes are in service, here and at their
+// manager.
 //
 // A node that is drained there is drained here: its jobs end, and no more come. It is resumed once
 // it is resumed there. A node that an operator drains here, at once or in a maintenance window, is

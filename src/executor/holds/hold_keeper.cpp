@@ -1,0 +1,251 @@
+#include "executor/holds/hold_keeper.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "executor/managers/lent_service.hpp"
+
+namespace orrery {
+namespace {
+
+/// Orders of one look; more follow with the next.
+constexpr std::uint32_t kAsksMost = 64;
+
+/// Whether a job waits for nodes, now or after the pause that follows a failure.
+bool waits(const State& state, JobId id) {
+  if (!state.has(id)) return false;
+  const Job& job = state.job(id);
+  const bool pauses =
+      job.phase == JobPhase::kHeld && job.hold == JobHold::kNone && job.not_before > state.now();
+  return job.phase == JobPhase::kQueued || pauses;
+}
+
+}  // namespace
+
+/// Returns why a hold that no ranks use is given back; empty: it is kept.
+std::string HoldKeeper::why_useless(const Hold& hold, const HoldUse& use, const HoldView& view) {
+  ManagerState& known = table_.managers()[hold.manager];
+  if (hold.state != HoldState::kGranted) {
+    const std::vector<std::string>& avoid = known.avoid;
+    const bool resumed =
+        std::any_of(hold.orders.avoid.begin(), hold.orders.avoid.end(), [&](const auto& name) {
+          return std::find(avoid.begin(), avoid.end(), name) == avoid.end();
+        });
+    return resumed ? "a node that it avoids is in service again" : "";
+  }
+  if (hold.nodes.empty()) return "";
+  if (use.drained == use.held) return "its nodes are drained";
+  if (is_mute(view.state, hold)) {
+    if (view.now - hold.since < view.timing.join) return "";
+    constexpr const char* kWhy = "no agent of the hold has joined";
+    table_.refuse(hold.manager, {HoldRefusal::kBusy, kWhy, hold.key.job}, view.now);
+    return kWhy;
+  }
+  const bool idle = view.now - hold.busy >= table_.pool(hold.manager).idle;
+  if (use.able > 0 || !idle) return "";
+  constexpr const char* kWhy = "the nodes of the hold take no jobs";
+  table_.refuse(hold.manager, {HoldRefusal::kBusy, kWhy, hold.key.job}, view.now);
+  return kWhy;
+}
+
+/// Counts the holds of a manager; those that are of no use are released.
+HoldUse HoldKeeper::count(std::uint32_t manager, const HoldView& view) {
+  HoldUse all;
+  for (Hold& hold : table_.holds()) {
+    if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
+    const HoldUse use = use_of(hold, view);
+    if (use.used) hold.busy = view.now;
+    if (hold.state == HoldState::kGranted && speaks(view.state, hold)) {
+      table_.managers()[manager].refusals = 0;
+    }
+    std::string why;
+    if (!use.used) {
+      why = hold.key.job ? why_unneeded(hold, use, view) : why_useless(hold, use, view);
+    }
+    if (why.empty() && hold.key.job && !use.used) {
+      all.held += use.held;  // it serves its job alone
+    } else if (why.empty()) {
+      all += use;
+    } else {
+      release(hold, why, view.now);
+    }
+  }
+  return all;
+}
+
+void HoldKeeper::look(std::uint32_t manager, const Core& core, Instant now) {
+  const HoldPool& pool = table_.pool(manager);
+  const HoldTiming& timing = table_.setup().timing;
+  ManagerState& known = table_.managers()[manager];
+  DrainedNodes drained = drained_nodes(pool, core.state(), now);
+  known.avoid = std::move(drained.avoid);
+  HoldNodes lent = pool.lent;
+  const auto nodes = static_cast<std::uint32_t>(lent.nodes.size());
+  const std::uint32_t lendable = nodes - drained.count;
+  lent.most = std::min(lent.most, lendable);
+  const Duration usable = lent.time - timing.margin - timing.join;
+  const std::vector<JobNeeds> jobs = job_needs(core, lent, usable);
+  if (pool.holds_for == HoldsFor::kOneJob) return look_at_jobs(manager, {core, lent, jobs, now});
+  const NodesNeeded needed = nodes_needed(jobs, lent, *core.state().setup().topology);
+  const HoldView view{core.state(), now, timing, needed.longest};
+  HoldUse all = count(manager, view);
+  const std::uint32_t for_jobs = std::min(lent.most, all.busy + needed.nodes);
+  const std::uint32_t want = std::min(lent.most, std::max(pool.keep, for_jobs));
+  if (all.able > want) release_idle(manager, all.able - want, view);
+  const auto is_enough = [&] { return all.useful >= for_jobs && all.able >= want; };
+  if (!may_ask(manager, now)) return;
+  for (std::uint32_t asks = 0; !is_enough() && asks < kAsksMost; ++asks) {
+    const std::uint32_t good = all.held - all.drained;
+    if (all.held >= pool.lent.most || good >= lendable) {
+      return release_short(manager, for_jobs - std::min(all.useful, for_jobs), view);
+    }
+    const std::uint32_t size =
+        std::min({pool.pilot_nodes, pool.lent.most - all.held, lendable - good});
+    ask(manager, size, now);
+    all.able += size;
+    all.useful += size;
+    all.held += size;
+  }
+}
+
+bool HoldKeeper::may_ask(std::uint32_t manager, Instant now) const {
+  const ManagerState& known = table_.managers()[manager];
+  return now >= known.retry_at && known.newer.empty() && known.trouble.empty();
+}
+
+void HoldKeeper::ask(std::uint32_t manager, std::uint32_t nodes, Instant now) {
+  const HoldKey key{.id = ++asked_, .epoch = table_.setup().term, .job = {}};
+  Hold& hold = table_.add({.key = key, .manager = manager, .asked = nodes}, HoldState::kAsked, now);
+  table_.order_hold(hold, now);
+}
+
+// --- Holds of one job each ----------------------------------------------------------------------
+
+/// Returns why the hold of one job is given back on which no ranks are; empty: it is kept.
+std::string HoldKeeper::why_unneeded(const Hold& hold, const HoldUse& use, const HoldView& view) {
+  if (!waits(view.state, JobId(*hold.key.job))) return "its job does not need it";
+  std::string why = why_useless(hold, use, view);
+  if (!why.empty() || hold.state != HoldState::kGranted) return why;
+  if (view.now - hold.since >= view.timing.join) {
+    if (use.able < hold.asked) {
+      constexpr const char* kWhy = "a node of the hold takes no jobs";
+      table_.refuse(hold.manager, {HoldRefusal::kBusy, kWhy, hold.key.job}, view.now);
+      return kWhy;
+    }
+    if (view.now - hold.busy >= table_.pool(hold.manager).idle) {
+      constexpr const char* kWhy = "its job does not start on it";
+      table_.refuse(hold.manager, {HoldRefusal::kBusy, kWhy, hold.key.job}, view.now);
+      return kWhy;
+    }
+  }
+  return use.useful < use.able ? "the hold ends too soon for its job" : "";
+}
+
+/// Looks at a manager whose holds serve one job each.
+void HoldKeeper::look_at_jobs(std::uint32_t manager, const JobsLook& look) {
+  const State& state = look.core.state();
+  const HoldTiming& timing = table_.setup().timing;
+  std::map<JobId, Duration> lengths;
+  for (const JobNeeds& each : look.needs) lengths[each.job] = each.longest;
+  std::uint32_t held = 0;
+  std::set<JobId> served;
+  for (Hold& hold : table_.holds()) {
+    if (hold.manager != manager || hold.state == HoldState::kReleasing) continue;
+    const bool of_job = hold.key.job.has_value();
+    const auto length = of_job ? lengths.find(JobId(*hold.key.job)) : lengths.end();
+    const HoldView view{state, look.now, timing,
+                        length == lengths.end() ? Duration() : length->second};
+    const HoldUse use = use_of(hold, view);
+    if (use.used) hold.busy = look.now;
+    if (hold.state == HoldState::kGranted && speaks(state, hold)) {
+      table_.managers()[manager].refusals = 0;
+    }
+    std::string why;
+    if (!use.used) why = of_job ? why_unneeded(hold, use, view) : "its manager lends to jobs alone";
+    if (!why.empty()) {
+      release(hold, why, look.now);
+      continue;
+    }
+    held += use.held;
+    if (of_job) served.insert(JobId(*hold.key.job));
+  }
+  std::map<std::uint32_t, ManagerState::Retry>& retries = table_.managers()[manager].jobs;
+  std::erase_if(retries, [&](const auto& each) { return !waits(state, JobId(each.first)); });
+  if (!may_ask(manager, look.now)) return;
+  std::uint32_t asks = 0;
+  for (const JobNeeds& each : look.needs) {
+    const auto retry = retries.find(each.job.value());
+    const bool pauses = retry != retries.end() && look.now < retry->second.at;
+    if (pauses || served.contains(each.job)) continue;
+    const std::uint32_t nodes = nodes_needed(each, look.lent, *state.setup().topology);
+    if (held + nodes > look.lent.most || ++asks > kAsksMost) return;
+    ask_for_job(manager, {each.job, nodes}, look);
+    held += nodes;
+  }
+}
+
+void HoldKeeper::ask_for_job(std::uint32_t manager, const JobWish& wish, const JobsLook& look) {
+  Hold hold{.key = {.id = ++asked_, .epoch = table_.setup().term, .job = wish.job.value()},
+            .manager = manager,
+            .asked = wish.nodes};
+  wish_for_job(hold, look.core.state());
+  table_.order_hold(table_.add(std::move(hold), HoldState::kAsked, look.now), look.now);
+}
+
+/// A hold lasts as long as its job may run, with the times before its start and after its end.
+void HoldKeeper::wish_for_job(Hold& hold, const State& state) const {
+  if (!hold.key.job || !state.has(JobId(*hold.key.job))) return;
+  const Job& job = state.job(JobId(*hold.key.job));
+  const HoldPool& pool = table_.pool(hold.manager);
+  const HoldTiming& timing = table_.setup().timing;
+  const std::optional<Duration> limit = job.submission->request.time_limit;
+  hold.orders.time =
+      limit ? std::min(pool.lent.time, *limit + timing.join + timing.margin) : pool.lent.time;
+  hold.orders.tenant = state.tenants().path(job.tenant);
+  if (!hold.nodes.empty()) return;
+  const Duration usable = pool.lent.time - timing.margin - timing.join;
+  const std::optional<JobNeeds> needs = needs_of(state, job.id, {pool.lent, usable});
+  if (needs) hold.asked = nodes_needed(*needs, pool.lent, *state.setup().topology);
+}
+
+// --- Holds that are given back ------------------------------------------------------------------
+
+bool HoldKeeper::is_idle(const Hold& hold, const HoldUse& use, Instant now) const {
+  return hold.state != HoldState::kReleasing && !use.used &&
+         now - hold.busy >= table_.pool(hold.manager).idle;
+}
+
+/// Releases holds that were idle for long, the newest first, up to that many nodes that take jobs.
+void HoldKeeper::release_idle(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
+  std::vector<Hold>& holds = table_.holds();
+  for (std::size_t at = holds.size(); at-- > 0;) {
+    Hold& hold = holds[at];
+    const HoldUse use = use_of(hold, view);
+    if (hold.manager != manager || !is_idle(hold, use, view.now) || use.able > nodes) continue;
+    nodes -= use.able;
+    release(hold, "the hold was idle", view.now);
+  }
+}
+
+/// Releases idle holds that end too soon for the jobs that wait, to make room for that many nodes.
+void HoldKeeper::release_short(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
+  for (Hold& hold : table_.holds()) {
+    if (nodes == 0) return;
+    const HoldUse use = use_of(hold, view);
+    if (hold.manager != manager || !is_idle(hold, use, view.now) || use.useful > 0) continue;
+    nodes -= std::min(nodes, use.held);
+    release(hold, "the hold ends too soon for the jobs that wait", view.now);
+  }
+}
+
+/// Precondition: no rank is on its nodes.
+void HoldKeeper::release(Hold& hold, const std::string& why, Instant now) {
+  table_.take_back(hold, Leftover::kPossible, why);
+  hold.reason = why;
+  table_.set_state(hold, HoldState::kReleasing, now);
+  table_.order_release(hold, now);
+}
+
+}  // namespace orrery
