@@ -74,10 +74,10 @@ void fill(const Controller& controller, std::uint32_t manager, v1::ResourceManag
   view.set_most(pool.lent.most);
   view.set_trouble(state.trouble);
   if (!state.trouble.empty()) *view.mutable_trouble_since() = timestamp_of(state.trouble_since);
-  view.set_refused(state.refused);
-  if (!state.refused.empty()) {
-    Instant retry_at = state.retry_at;
-    for (const auto& [job, retry] : state.jobs) retry_at = std::max(retry_at, retry.at);
+  view.set_refused(state.refused.text);
+  if (!state.refused.text.empty()) {
+    Instant retry_at = state.refused.retry_at;
+    for (const auto& [job, retry] : state.refused.jobs) retry_at = std::max(retry_at, retry.at);
     *view.mutable_retry_at() = timestamp_of(retry_at);
   }
   view.set_newer(state.newer);
@@ -186,8 +186,8 @@ std::string waiting_holds_text(const Controller& controller) {
       parts.push_back(fmt::format("{} cannot be asked since {}: {}", pool.manager,
                                   state.trouble_since.text(), state.trouble));
     }
-    if (!state.refused.empty()) {
-      parts.push_back(fmt::format("{} refused a hold: {}", pool.manager, state.refused));
+    if (!state.refused.text.empty()) {
+      parts.push_back(fmt::format("{} refused a hold: {}", pool.manager, state.refused.text));
     }
     if (!state.newer.empty()) {
       parts.push_back(

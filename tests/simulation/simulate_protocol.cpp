@@ -9,22 +9,18 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cstdint>
 #include <cstdio>
 #include <span>
 
 #include "base/format/checksum.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
+#include "seed_range.hpp"
 #include "twin/protocol/protocol_run.hpp"
 
 namespace orrery {
 namespace {
-
-struct Seeds {
-  std::uint64_t first = 1;
-  std::uint64_t last = 200;
-};
 
 struct Sum {
   std::uint64_t seeds = 0;
@@ -39,7 +35,7 @@ constexpr std::array<std::string_view, 3> kLenders{"none", "some", "all"};
 enum class Runs : std::uint8_t { kOne, kTwo };
 
 struct Asked {
-  Seeds seeds;
+  SeedRange seeds;
   Runs runs = Runs::kTwo;
   Lenders lenders = Lenders::kSome;
   ProtocolWorld::Trace trace;
@@ -83,23 +79,6 @@ int run(const Asked& asked) {
              sum.faults, sum.crashes, sum.failures);
   if (asked.runs == Runs::kOne) fmt::print("digest {:016x}\n", sum.digest);
   return sum.failures == 0 ? 0 : 1;
-}
-
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
-  return value;
-}
-
-/// "A..B" or "A".
-std::optional<Seeds> seeds_in(std::string_view text) {
-  const std::size_t dots = text.find("..");
-  const auto first = number(text.substr(0, dots));
-  const auto last = dots == std::string_view::npos ? first : number(text.substr(dots + 2));
-  if (!first || !last) return std::nullopt;
-  return Seeds{*first, *last};
 }
 
 int run(std::span<char*> arguments) {

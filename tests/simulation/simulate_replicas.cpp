@@ -6,12 +6,12 @@
 // failed.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <optional>
 #include <span>
 
 #include "perf/facts.hpp"
+#include "seed_range.hpp"
 #include "twin/replicas/replica_run.hpp"
 
 namespace orrery {
@@ -62,37 +62,23 @@ int run(const Asked& asked) {
   return failed == 0 ? 0 : 1;
 }
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
-  return value;
-}
-
 int run(std::span<char*> arguments) {
   Asked asked;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view name = arguments[i];
-    if (name == "--trace") {
-      asked.trace = print_line;
-      continue;
-    }
-    if (name == "--once") {
+    const std::string_view option = arguments[i];
+    const bool has_value = (option == "--seeds" || option == "--seed") && i + 1 < arguments.size();
+    const auto seeds = has_value ? seeds_in(arguments[++i]) : std::nullopt;
+    if (seeds) {
+      asked.first = seeds->first;
+      asked.last = seeds->last;
+    } else if (option == "--once") {
       asked.once = true;
-      continue;
-    }
-    const bool known = (name == "--seeds" || name == "--seed") && i + 1 < arguments.size();
-    const std::string_view seeds = known ? arguments[++i] : "";
-    const std::size_t dots = seeds.find("..");
-    const auto first = number(seeds.substr(0, dots));
-    const auto last = dots == std::string_view::npos ? first : number(seeds.substr(dots + 2));
-    if (!first || !last) {
+    } else if (option == "--trace") {
+      asked.trace = print_line;
+    } else {
       fmt::print(stderr, "usage: simulate_replicas --seeds A..B | --seed N [--trace] [--once]\n");
       return 2;
     }
-    asked.first = *first;
-    asked.last = *last;
   }
   return run(asked);
 }

@@ -58,7 +58,7 @@ HoldUse HoldKeeper::count(std::uint32_t manager, const HoldView& view) {
     const HoldUse use = use_of(hold, view);
     if (use.used) hold.busy = view.now;
     if (hold.state == HoldState::kGranted && speaks(view.state, hold)) {
-      table_.managers()[manager].refusals = 0;
+      table_.managers()[manager].refused.refusals = 0;
     }
     std::string why;
     if (!use.used) {
@@ -112,7 +112,7 @@ void HoldKeeper::look(std::uint32_t manager, const Core& core, Instant now) {
 
 bool HoldKeeper::may_ask(std::uint32_t manager, Instant now) const {
   const ManagerState& known = table_.managers()[manager];
-  return now >= known.retry_at && known.newer.empty() && known.trouble.empty();
+  return now >= known.refused.retry_at && known.newer.empty() && known.trouble.empty();
 }
 
 void HoldKeeper::ask(std::uint32_t manager, std::uint32_t nodes, Instant now) {
@@ -160,7 +160,7 @@ void HoldKeeper::look_at_jobs(std::uint32_t manager, const JobsLook& look) {
     const HoldUse use = use_of(hold, view);
     if (use.used) hold.busy = look.now;
     if (hold.state == HoldState::kGranted && speaks(state, hold)) {
-      table_.managers()[manager].refusals = 0;
+      table_.managers()[manager].refused.refusals = 0;
     }
     std::string why;
     if (!use.used) why = of_job ? why_unneeded(hold, use, view) : "its manager lends to jobs alone";
@@ -171,7 +171,8 @@ void HoldKeeper::look_at_jobs(std::uint32_t manager, const JobsLook& look) {
     held += use.held;
     if (of_job) served.insert(JobId(*hold.key.job));
   }
-  std::map<std::uint32_t, ManagerState::Retry>& retries = table_.managers()[manager].jobs;
+  std::map<std::uint32_t, ManagerState::Refused::Retry>& retries =
+      table_.managers()[manager].refused.jobs;
   std::erase_if(retries, [&](const auto& each) { return !waits(state, JobId(each.first)); });
   if (!may_ask(manager, look.now)) return;
   std::uint32_t asks = 0;

@@ -146,7 +146,7 @@ TEST_F(HoldLinkTest, WaitsLongerAfterEachRefusal) {
                     .text = "Invalid qos specification"});
   };
   refuse(HoldRefusal::kQuota);
-  EXPECT_EQ(link_->manager(0).refused, "quota: Invalid qos specification");
+  EXPECT_EQ(link_->manager(0).refused.text, "quota: Invalid qos specification");
   wait(Duration::seconds(28));
   EXPECT_EQ(asked<EnsureHold>().size(), 1u);
   wait(Duration::seconds(4));
@@ -186,7 +186,7 @@ TEST_F(HoldLinkTest, GivesBackAHoldThatNeverStartsAndAsksForAnother) {
   wait(Duration::seconds(3));
   ASSERT_EQ(asked<ReleaseHold>().size(), 1u);
   EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
-  EXPECT_EQ(link_->manager(0).refused, "RESV_DEL_HOLD: Reservation r1 was deleted");
+  EXPECT_EQ(link_->manager(0).refused.text, "RESV_DEL_HOLD: Reservation r1 was deleted");
   EXPECT_EQ(asked<EnsureHold>().size(), 1u) << "after a pause";
   holds_.clear();
   wait(Duration::seconds(35));
@@ -200,7 +200,7 @@ TEST_F(HoldLinkTest, GivesUpAHoldWhoseAgentsNeverJoin) {
   run(asked<EnsureHold>()[0].key, "70", {name(0)});
   wait(Duration::minutes(6));
   ASSERT_FALSE(asked<ReleaseHold>().empty());
-  EXPECT_EQ(link_->manager(0).refused, "no agent of the hold has joined");
+  EXPECT_EQ(link_->manager(0).refused.text, "no agent of the hold has joined");
 }
 
 TEST_F(HoldLinkTest, DoesNotAskForAJobThatItsNodesCanNeverRun) {

@@ -46,7 +46,7 @@ HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
   for (std::uint32_t manager = 0; manager < setup_.pools.size(); ++manager) {
     managers_[manager].next_list = now;
     managers_[manager].next_foreign = now;
-    managers_[manager].retry_at = now;
+    managers_[manager].refused.retry_at = now;
     for (const NodeId node : pool(manager).lent.nodes) {
       const NodeRecord& record = state.node(node);
       const std::optional<AgentHold> loan = loan_of(pool(manager), record.loan.hold);
@@ -120,8 +120,8 @@ void HoldTable::lend(Hold& hold, NodeId node, const State& state, Instant now) {
     ManagerState& manager = managers_[hold.manager];
     if (manager.waits.size() == kWaitsMax) manager.waits.erase(manager.waits.begin());
     manager.waits.push_back(now - hold.since);
-    manager.refused.clear();
-    manager.retry_at = now;
+    manager.refused.text.clear();
+    manager.refused.retry_at = now;
     set_state(hold, HoldState::kGranted, now);
   }
   const auto at = std::lower_bound(hold.nodes.begin(), hold.nodes.end(), node);
@@ -197,10 +197,11 @@ void HoldTable::refuse(std::uint32_t manager, const Refusal& refusal, Instant no
   ManagerState& known = managers_[manager];
   const bool busy = refusal.why == HoldRefusal::kBusy;
   const std::string of_job = refusal.job ? fmt::format("job {}: ", *refusal.job) : "";
-  known.refused = busy ? of_job + refusal.text
-                       : fmt::format("{}{}: {}", of_job, word_of(refusal.why), refusal.text);
-  std::uint32_t& refusals = refusal.job ? known.jobs[*refusal.job].refusals : known.refusals;
-  Instant& retry_at = refusal.job ? known.jobs[*refusal.job].at : known.retry_at;
+  known.refused.text = busy ? of_job + refusal.text
+                            : fmt::format("{}{}: {}", of_job, word_of(refusal.why), refusal.text);
+  std::uint32_t& refusals =
+      refusal.job ? known.refused.jobs[*refusal.job].refusals : known.refused.refusals;
+  Instant& retry_at = refusal.job ? known.refused.jobs[*refusal.job].at : known.refused.retry_at;
   const std::uint32_t doublings = std::min(refusals++, 16u);
   const Duration wait =
       std::min(setup_.timing.retry * (std::int64_t{1} << doublings), setup_.timing.retry_max);
@@ -209,9 +210,9 @@ void HoldTable::refuse(std::uint32_t manager, const Refusal& refusal, Instant no
 
 void HoldTable::forgive(Instant now) {
   for (ManagerState& manager : managers_) {
-    manager.retry_at = now;
-    manager.refusals = 0;
-    manager.jobs.clear();
+    manager.refused.retry_at = now;
+    manager.refused.refusals = 0;
+    manager.refused.jobs.clear();
   }
 }
 

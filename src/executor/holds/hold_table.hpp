@@ -126,19 +126,22 @@ struct ManagerState {
   /// A hold that a later controller asked for: the log was restored from an older copy, and
   /// nothing is asked for. Empty: there is none.
   std::string newer;
-  /// The newest refusal, in the manager's words, with its kind in front unless it is kBusy; until a
-  /// hold is granted.
-  std::string refused;
-  Instant retry_at;                         ///< nothing is asked for before
-  std::uint32_t refusals = 0;               ///< in a row
+  /// What it refused, and when it is asked again.
+  struct Refused {
+    struct Retry {
+      Instant at;
+      std::uint32_t refusals = 0;  ///< in a row
+    };
+    /// The newest refusal, in the manager's words, with its kind in front unless it is kBusy; until
+    /// a hold is granted.
+    std::string text;
+    Instant retry_at;                     ///< nothing is asked for before
+    std::uint32_t refusals = 0;           ///< in a row
+    std::map<std::uint32_t, Retry> jobs;  ///< jobs whose own holds were refused
+  };
+  Refused refused;
   std::vector<std::string> out_of_service;  ///< its nodes that are so there: "NODE (REASON)"
   std::vector<std::string> avoid;           ///< nodes that are drained here, not there
-  /// When a hold of one job is asked for again that was refused.
-  struct Retry {
-    Instant at;
-    std::uint32_t refusals = 0;  ///< in a row
-  };
-  std::map<std::uint32_t, Retry> jobs;
   std::vector<Duration> waits;  ///< of the newest holds that were granted, up to kWaitsMax
 };
 

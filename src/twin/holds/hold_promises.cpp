@@ -234,7 +234,7 @@ std::string HoldPromises::unsettled(const State& state, const HoldLink& link,
       return hold.key == *job.key && hold.id == std::to_string(job.id);
     });
     if (!known) return fmt::format("the link does not know {} of {}", job.id, text_of(*job.key));
-    nodes += job.asked;
+    nodes += job.wish.nodes;
   }
   if (keep == 0 && nodes > 0) return fmt::format("{} nodes are held for nothing", nodes);
   if (keep == 0 && !link.holds().empty()) {

@@ -26,10 +26,18 @@ bool is_over(HoldPhase phase) {
 }
 
 bool avoids(const ManagerJob& job, const std::string& node) {
-  return std::find(job.avoid.begin(), job.avoid.end(), node) != job.avoid.end();
+  return std::find(job.wish.avoid.begin(), job.wish.avoid.end(), node) != job.wish.avoid.end();
 }
 
 Instant whole_seconds(Instant at) { return at - Duration::nanoseconds(at.ns() % 1'000'000'000); }
+
+/// Returns the work of others as a list shows it.
+ForeignWork foreign_work(const ManagerJob& job, const Topology& topology, Instant now) {
+  ForeignWork work{.id = std::to_string(job.id), .user = "other", .nodes = {}, .left = {}};
+  for (const NodeId node : job.nodes) work.nodes.push_back(topology.node_name(node));
+  work.left = std::max(job.due - now, Duration());
+  return work;
+}
 
 /// Draws a time of up to `most` seconds.
 Duration draw(ProtocolContext& context, std::uint64_t most) {
@@ -72,11 +80,8 @@ std::variant<std::uint64_t, HoldRefusal> VirtualManager::submit(const EnsureHold
                                                  HoldRefusal::kAuth, HoldRefusal::kNever};
   if (hold.nodes > nodes_.size()) return HoldRefusal::kNever;
   if (chance(faults_.answers.refused)) return kRefusals[context_.rng().below(kRefusals.size())];
-  ManagerJob& job = jobs_.emplace_back(ManagerJob{.id = next_id_++,
-                                                  .key = hold.key,
-                                                  .asked = hold.nodes,
-                                                  .avoid = hold.avoid,
-                                                  .time = hold.time});
+  ManagerJob& job = jobs_.emplace_back(
+      ManagerJob{.id = next_id_++, .key = hold.key, .wish = {hold.nodes, hold.avoid, hold.time}});
   set_phase(job, HoldPhase::kWaiting, "Priority");
   job.due = context_.now() + draw(context_, context_.rng().below(4) == 0 ? 120 : 10);
   return job.id;
@@ -92,14 +97,6 @@ void VirtualManager::cancel(const ReleaseHold& release) {
   }
 }
 
-void VirtualManager::add_foreign(const ManagerJob& job, std::vector<ForeignWork>& list) const {
-  if (!is_live(job.phase)) return;
-  ForeignWork& work = list.emplace_back(
-      ForeignWork{.id = std::to_string(job.id), .user = "other", .nodes = {}, .left = {}});
-  for (const NodeId node : job.nodes) work.nodes.push_back(topology_.node_name(node));
-  work.left = std::max(job.due - context_.now(), Duration());
-}
-
 ManagerListing VirtualManager::list() const {
   const Instant now = context_.now();
   ManagerListing list{.asked = {},
@@ -111,7 +108,7 @@ ManagerListing VirtualManager::list() const {
   list.holds.reserve(jobs_.size());
   for (const ManagerJob& job : jobs_) {
     if (!job.key) {
-      add_foreign(job, *list.foreign);
+      if (is_live(job.phase)) list.foreign->push_back(foreign_work(job, topology_, now));
       continue;
     }
     HoldSeen& seen = list.holds.emplace_back(HoldSeen{
@@ -319,10 +316,10 @@ void VirtualManager::advance(ManagerJob& job) {
       const bool serves = node.down_until <= now && node.drained_until <= now;
       if (node.step.run == 0 && serves && !avoids(job, topology_.node_name(id))) free.push_back(id);
     }
-    while (free.size() > job.asked) {
+    while (free.size() > job.wish.nodes) {
       free.erase(free.begin() + static_cast<std::ptrdiff_t>(context_.rng().below(free.size())));
     }
-    if (free.size() == job.asked) start(job, std::move(free));
+    if (free.size() == job.wish.nodes) start(job, std::move(free));
   }
 }
 
@@ -337,7 +334,7 @@ bool VirtualManager::may_start(const ManagerJob& job) {
 void VirtualManager::start(ManagerJob& job, std::vector<NodeId> nodes) {
   job.run = ++runs_;
   set_phase(job, HoldPhase::kRunning, "None");
-  job.due = context_.now() + job.time;
+  job.due = context_.now() + job.wish.time;
   job.nodes = std::move(nodes);
   job.record =
       ManagerJob::Record{.started = whole_seconds(context_.now()), .ended = {}, .nodes = {}};
@@ -362,8 +359,8 @@ void VirtualManager::end_job(ManagerJob& job, std::string reason, std::uint64_t 
 }
 
 void VirtualManager::submit_foreign() {
-  ManagerJob& job = jobs_.emplace_back(
-      ManagerJob{.id = next_id_++, .time = Duration::seconds(10) + draw(context_, kForeignTime)});
+  ManagerJob& job = jobs_.emplace_back(ManagerJob{.id = next_id_++, .key = {}, .wish = {}});
+  job.wish.time = Duration::seconds(10) + draw(context_, kForeignTime);
   set_phase(job, HoldPhase::kWaiting, "Priority");
   job.due = context_.now();
 }

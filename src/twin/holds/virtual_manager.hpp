@@ -25,9 +25,13 @@ struct ManagerJob {
   std::uint64_t id = 0;        ///< may be given out again after a crash
   std::optional<HoldKey> key;  ///< none: the work of others
   HoldPhase phase = HoldPhase::kWaiting;
-  std::uint32_t asked = 1;  ///< nodes
-  std::vector<std::string> avoid;
-  Duration time;
+  /// What it was submitted with.
+  struct Wish {
+    std::uint32_t nodes = 1;
+    std::vector<std::string> avoid;
+    Duration time;
+  };
+  Wish wish;
   Instant since;          ///< when it came into its phase
   Instant due;            ///< waiting: not started before; running: its time is over
   std::uint64_t run = 0;  ///< of its newest start
@@ -126,7 +130,6 @@ class VirtualManager {
   [[nodiscard]] bool chance(double share) { return share > 0 && context_.chance(share); }
   void set_phase(ManagerJob& job, HoldPhase phase, std::string reason);
 
-  void add_foreign(const ManagerJob& job, std::vector<ForeignWork>& list) const;
   void crash();
   /// Compares what it believes with the nodes, as it does after a restart.
   void compare();

@@ -16,18 +16,18 @@ namespace orrery {
 /// The files of a machine, in memory. Directories are not kept: every path may be written.
 class ReplicaFiles final : public Storage {
  public:
-  [[nodiscard]] StorageResult<std::unique_ptr<File>> open(const std::string& path,
-                                                          OpenMode mode) override;
   [[nodiscard]] StorageResult<std::string> read_file(const std::string& path,
                                                      std::size_t size_max) override;
   [[nodiscard]] StorageStatus write_file(const std::string& path, std::string_view bytes) override;
-  [[nodiscard]] StorageResult<std::vector<std::string>> list(const std::string& directory) override;
-  [[nodiscard]] StorageStatus remove(const std::string& path) override;
+  [[nodiscard]] StorageResult<std::unique_ptr<File>> open(const std::string& path,
+                                                          OpenMode mode) override;
   [[nodiscard]] StorageStatus rename(const RenamePaths& paths) override;
-  [[nodiscard]] StorageStatus make_directories(const std::string&) override { return {}; }
+  [[nodiscard]] StorageStatus remove(const std::string& path) override;
+  [[nodiscard]] StorageResult<std::vector<std::string>> list(const std::string& directory) override;
   [[nodiscard]] StorageResult<std::uint64_t> free_bytes(const std::string&) override {
     return std::uint64_t{1} << 40;
   }
+  [[nodiscard]] StorageStatus make_directories(const std::string&) override { return {}; }
 
  private:
   std::map<std::string, std::string> files_;

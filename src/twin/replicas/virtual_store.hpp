@@ -38,35 +38,38 @@ class VirtualStore final : public SharedStore {
   VirtualStore& operator=(const VirtualStore&) = delete;
   ~VirtualStore() override;
 
+  // What a reader sees.
   [[nodiscard]] const std::string& name() const override { return name_; }
+  [[nodiscard]] StoreTraits traits() const override;
+  [[nodiscard]] StorageResult<StoreTexts> texts() override;
   [[nodiscard]] StorageResult<StoreExtent> extent() override;
+  [[nodiscard]] StorageStatus check() override { return {}; }
   [[nodiscard]] StorageResult<std::vector<Batch>> read(std::uint64_t after,
                                                        std::size_t bytes_max) override;
-  [[nodiscard]] StorageResult<std::vector<std::uint64_t>> snapshots() override;
   [[nodiscard]] StorageResult<std::string> snapshot(std::uint64_t covers) override;
-  [[nodiscard]] StorageResult<StoreTexts> texts() override;
-  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
-                                                                 std::size_t count) override;
-  [[nodiscard]] StorageStatus check() override { return {}; }
+  [[nodiscard]] StorageResult<std::vector<std::uint64_t>> snapshots() override;
+  [[nodiscard]] std::unique_ptr<StoreFollower> follow(FollowOptions options) override;
 
-  [[nodiscard]] StoreTraits traits() const override;
-  [[nodiscard]] std::uint64_t marked_next_job() const override { return mark_.next_job(); }
-  [[nodiscard]] StorageStatus beat(StoreTerm term) override;
+  // What a writer does.
   [[nodiscard]] StorageResult<StoreTerm> claim() override;
-  [[nodiscard]] StorageStatus append(StoreTerm term, const Batch& batch) override;
-  [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override;
-  [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override;
-  [[nodiscard]] StorageStatus shrink() override { return {}; }
+  [[nodiscard]] StorageStatus beat(StoreTerm term) override;
   [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts) override;
-  [[nodiscard]] StorageStatus put_archived(StoreTerm term,
-                                           const std::vector<ArchivedJob>& jobs) override;
-
+  [[nodiscard]] StorageStatus append(StoreTerm term, const Batch& batch) override;
+  [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers) override;
+  [[nodiscard]] StorageStatus put_snapshot(StoreTerm term, const Batch& covers) override;
+  [[nodiscard]] StorageStatus shrink() override { return {}; }
+  [[nodiscard]] StorageResult<WriterSeen> look() override;
   [[nodiscard]] StorageResult<StoreTerm> claim_after(const WriterSeen& seen,
                                                      const std::string& writer) override;
-  [[nodiscard]] StorageResult<WriterSeen> look() override;
+
+  // What lies on the machine: its mark and its archive.
   [[nodiscard]] StorageStatus note_seen(const WriterSeen& seen, std::uint64_t next_job) override;
+  [[nodiscard]] std::uint64_t marked_next_job() const override { return mark_.next_job(); }
   [[nodiscard]] StorageStatus keep_archived(const std::vector<ArchivedJob>& jobs) override;
-  [[nodiscard]] std::unique_ptr<StoreFollower> follow(FollowOptions options) override;
+  [[nodiscard]] StorageResult<std::vector<ArchivedJob>> archived(std::uint64_t before,
+                                                                 std::size_t count) override;
+  [[nodiscard]] StorageStatus put_archived(StoreTerm term,
+                                           const std::vector<ArchivedJob>& jobs) override;
 
  private:
   [[nodiscard]] StorageStatus write(VirtualEtcd::Write write);
