@@ -8,6 +8,7 @@
 
 #include "api/views.hpp"
 #include "base/system/real_clock.hpp"
+#include "base/text/count_text.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/terminal_text.hpp"
 #include "base/text/text_table.hpp"
@@ -489,14 +490,15 @@ namespace {
 /// Returns the time of the nodes that a manager lends, as a line.
 std::string lent_text(const v1::LentTime& lent) {
   constexpr double kHour = 3600;
-  std::string text = fmt::format("{} lent {:.3f} node-hours in {} holds", lent.manager(),
-                                 lent.node_s() / kHour, lent.holds());
+  std::string text = fmt::format("{} lent {:.3f} node-hours in {}",
+                                 terminal_text(lent.manager(), Newlines::kEscaped),
+                                 lent.node_s() / kHour, counted(lent.holds(), "hold"));
   if (lent.node_s() > 0) {
     text += fmt::format("; jobs used {:.1f} % of them", 100 * lent.used_node_s() / lent.node_s());
   }
   if (lent.running() > 0) {
-    text += fmt::format("; {:.3f} more in {} holds that run", lent.running_node_s() / kHour,
-                        lent.running());
+    text += fmt::format("; {:.3f} more so far in {}", lent.running_node_s() / kHour,
+                        counted(lent.running(), "hold"));
   }
   return text + "\n";
 }

@@ -27,7 +27,7 @@ std::string manager_text(const v1::ResourceManager& manager, const LiveText& tex
           ? fmt::format("{}: lends {} of {} nodes, at most {}", escaped(manager.name()),
                         manager.lent(), manager.nodes(), manager.most())
           : fmt::format("{}: its {} nodes are {}", escaped(manager.name()), manager.nodes(),
-                        manager.use());
+                        escaped(manager.use()));
   if (manager.foreign() > 0) {
     line += fmt::format("; others use {}", manager.foreign());
     if (manager.has_foreign_until()) {
