@@ -86,7 +86,7 @@ double grouped_microseconds(const BenchDirectory& directory, const std::string& 
   std::unique_ptr<GroupCommit> commit;
   const auto submit = [&] { outstanding.push_back(commit->submit(bytes)); };
   commit = std::make_unique<GroupCommit>(
-      GroupCommitOptions{.store = *store,
+      CommitOptions{.store = *store,
                          .term = must_store(store->claim()),
                          .newest = 0,
                          .clock = env->env().clock,

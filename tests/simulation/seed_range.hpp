@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -19,9 +20,9 @@ struct SeedRange {
 inline std::optional<SeedRange> seeds_in(std::string_view text) {
   const auto number = [](std::string_view digits) -> std::optional<std::uint64_t> {
     std::uint64_t value = 0;
-    const char* end = digits.data() + digits.size();
-    const auto read = std::from_chars(digits.data(), end, value);
-    if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+    const auto read =
+        std::from_chars(std::to_address(digits.begin()), std::to_address(digits.end()), value);
+    if (read.ec != std::errc() || read.ptr != std::to_address(digits.end())) return std::nullopt;
     return value;
   };
   const std::size_t dots = text.find("..");
