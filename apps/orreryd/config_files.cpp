@@ -115,7 +115,7 @@ Result<ManagersSpec> ConfigFiles::managers() {
 }
 
 std::optional<ManagersSpec> ConfigFiles::changed_managers() {
-  const std::string before = managers_;
+  const std::optional<std::string> before = managers_;
   Result<ManagersSpec> spec = managers();
   if (spec && managers_ != before) return *std::move(spec);
   if (!spec) {

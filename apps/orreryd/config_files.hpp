@@ -5,10 +5,8 @@
 //   DIR/tenants.yaml, DIR/policy.yaml   where they are there: what holds since the newest start or
 //                    SIGHUP; the log keeps it
 //   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
-//   DIR/managers.yaml     resource managers that lend nodes, where it is there; read at the start
-//   and
-//                    at SIGHUP
-//                    (executor/managers/manager_spec.hpp)
+//   DIR/managers.yaml     resource managers that lend nodes, where it is there
+//                    (executor/managers/manager_spec.hpp); read at the start and at SIGHUP
 //   DIR/catalog      facts laid over those compiled in, where it is there
 // Owned by the daemon, on its loop; the controller outlives every call that is given it.
 // Controllers that share a log have a directory each, so a start applies none of their files there:
@@ -47,7 +45,7 @@ class ConfigFiles {
   /// in the log.
   [[nodiscard]] std::optional<ManagersSpec> changed_managers();
   /// The file was not applied: it counts as changed when it is next read.
-  void forget_managers() { managers_.clear(); }
+  void forget_managers() { managers_.reset(); }
 
   /// The controller leads: applies the files, or reports what differs. `facts` outlives this
   /// object.
@@ -84,8 +82,8 @@ class ConfigFiles {
   Log log_;
   std::string directory_;
   std::string overlay_;
-  std::string managers_;          ///< text of managers.yaml when it was last read
-  const Facts* facts_ = nullptr;  ///< once begun
+  std::optional<std::string> managers_;  ///< text of managers.yaml that is applied; none: no such
+  const Facts* facts_ = nullptr;         ///< once begun
 };
 
 }  // namespace orrery

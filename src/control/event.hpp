@@ -135,7 +135,7 @@ struct NodeLent {
 
 /// What it means for the cluster's jobs that others use a node.
 enum class ForeignClaim : std::uint8_t {
-  kNone,   ///< nobody else uses it
+  kNone,   ///< no other user has work on the node
   kNoted,  ///< it is shown and decides nothing: the node is not lent now, or only the cluster's own
   kTaken,  ///< no job is on the node until the others are done
 };

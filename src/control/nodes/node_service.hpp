@@ -52,7 +52,8 @@ class NodeService {
   void evict(NodeId node);
   void end_drain(NodeId node);
   void set_timers(const Maintenance& plan);
-  /// Why a node takes no work for a time, whoever drains it; empty: it may take work.
+  /// Returns why the node is closed to jobs for a time: a maintenance window, work of others, or
+  /// the end of its loan. Empty: it is open.
   [[nodiscard]] std::string closed_why(NodeId node) const;
   void reopen(NodeId node);
   [[nodiscard]] const char* not_ready(NodeId node) const;

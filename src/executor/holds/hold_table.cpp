@@ -70,7 +70,7 @@ HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
     const bool watched = std::any_of(setup_.pools.begin(), setup_.pools.end(), [&](const auto& of) {
       return std::binary_search(of.nodes.begin(), of.nodes.end(), node);
     });
-    // Nobody would say when it ends.
+    // No list of a manager shows the node any more, so no report would end the use by others.
     if (!watched && record.foreign.claim != ForeignClaim::kNone) {
       effects_.emplace_back(ForeignUse{.node = node});
     }

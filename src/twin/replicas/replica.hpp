@@ -52,7 +52,7 @@ class Replica {
   using Call = std::function<void(ReplicaLeader*)>;
   /// A message arrives. It is lost if no process lives.
   void receive(Call call);
-  /// The process answers somebody now.
+  /// The process sends an answer to a client now.
   void speak();
 
   // --- Faults; each has no effect where it cannot happen

@@ -46,7 +46,7 @@ class ReplicaPromises {
 
   // --- What processes do
 
-  /// A process has sent an order or answered somebody, at this time.
+  /// A process has sent an order or an answer at this time.
   void spoke(std::size_t process, Instant at);
   void acknowledged(const std::string& name, JobId job);
   /// An acknowledged job must be in whatever is read from now on.
