@@ -87,19 +87,19 @@ double grouped_microseconds(const BenchDirectory& directory, const std::string& 
   const auto submit = [&] { outstanding.push_back(commit->submit(bytes)); };
   commit = std::make_unique<GroupCommit>(
       CommitOptions{.store = *store,
-                         .term = must_store(store->claim()),
-                         .newest = 0,
-                         .clock = env->env().clock,
-                         .inbox = env->env().inbox,
-                         .durable =
-                             [&](std::uint64_t number) {
-                               while (!outstanding.empty() && outstanding.front() <= number) {
-                                 outstanding.pop_front();
-                                 ++durable;
-                                 submit();
-                               }
-                             },
-                         .failed = [](const StorageError&) { std::exit(1); }});
+                    .term = must_store(store->claim()),
+                    .newest = 0,
+                    .clock = env->env().clock,
+                    .inbox = env->env().inbox,
+                    .durable =
+                        [&](std::uint64_t number) {
+                          while (!outstanding.empty() && outstanding.front() <= number) {
+                            outstanding.pop_front();
+                            ++durable;
+                            submit();
+                          }
+                        },
+                    .failed = [](const StorageError&) { std::exit(1); }});
   const double seconds = seconds_of([&] {
     for (int i = 0; i < kSubmitters; ++i) submit();
     env->run_until([&] { return durable >= kGrouped; });
