@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <map>
+#include <system_error>
 #include <type_traits>
 
 #include "base/format/document.hpp"
@@ -13,7 +15,8 @@
 namespace orrery {
 namespace {
 
-/// A copy of fleet.yaml from the time when it last agreed with the log.
+/// A copy of fleet.yaml from the time when it last agreed with the log; with a shared log, the
+/// fleet in use.
 constexpr const char* kFleetApplied = "fleet.yaml.applied";
 constexpr const char* kTenants = "tenants.yaml";
 constexpr const char* kPolicyFile = "policy.yaml";
@@ -57,6 +60,7 @@ Result<Facts> ConfigFiles::load_facts() {
 
 void ConfigFiles::begin(Controller& controller, const Facts& facts, LogOwner owner) {
   facts_ = &facts;
+  owner_ = owner;
   report_settings(controller);
   if (owner == LogOwner::kThisController) {
     take_over_files(controller);
@@ -102,6 +106,14 @@ Result<ControllerSettings> ConfigFiles::settings() {
   const Result<Document> document = Document::parse(*yaml, directory_ + "/controller.yaml");
   if (!document) return tl::unexpected(document.error());
   return read_controller_settings(*document);
+}
+
+std::optional<ControllerSettings> ConfigFiles::settings_now() {
+  Result<ControllerSettings> read = settings();
+  if (read) return *std::move(read);
+  log_.error(env_.clock.now_wall(), "file refused",
+             {{"file", "controller.yaml"}, {"why", read.error().text()}});
+  return std::nullopt;
 }
 
 Result<ManagersSpec> ConfigFiles::managers() {
@@ -191,7 +203,7 @@ void ConfigFiles::report_changes(Controller& controller, const std::string& file
 /// The log does not keep controller.yaml, so a copy of its last applied text lies beside it.
 void ConfigFiles::report_settings(Controller& controller) {
   const Result<std::string> yaml = text("controller.yaml");
-  if (!yaml) return;
+  if (!yaml || !settings()) return;
   const std::string path = directory_ + "/controller.yaml";
   const bool known = is_there("controller.yaml.applied");
   if (yaml->empty() && !known) return;
@@ -228,9 +240,13 @@ void ConfigFiles::compare_fleet(Controller& controller) {
   }
   report_changes(controller, "fleet.yaml", line_changes(holds, *yaml));
   const std::string path = directory_ + "/fleet.yaml";
-  log_.warning(env_.clock.now_wall(),
-               "fleet.yaml was changed, and has no effect before it is applied",
-               {{"run", "orrery fleet apply " + path}});
+  if (owner_ == LogOwner::kShared) {
+    report_shared_fleet(controller);
+  } else {
+    log_.warning(env_.clock.now_wall(),
+                 "fleet.yaml was changed, and has no effect before it is applied",
+                 {{"run", "orrery fleet apply " + path}});
+  }
   const auto topology = [&]() -> Result<Topology> {
     const Result<FleetFile> file = read_fleet_file(*yaml, path);
     if (!file) return tl::unexpected(file.error());
@@ -241,6 +257,23 @@ void ConfigFiles::compare_fleet(Controller& controller) {
   if (topology) return controller.fleet().drift().compare(*topology, in_use);
   log_.warning(env_.clock.now_wall(), "fleet.yaml was changed and is no longer a valid fleet",
                {{"why", topology.error().text()}});
+}
+
+/// The fleet may have been changed by a call to another leader, so that to apply this file might
+/// retire nodes.
+void ConfigFiles::report_shared_fleet(Controller& controller) {
+  const std::string path = directory_ + "/fleet.yaml";
+  if (const Status kept = keep(kFleetApplied, controller.fleet().text()); !kept) {
+    log_.warning(env_.clock.now_wall(), "fleet.yaml.applied not written",
+                 {{"why", kept.error().text()}});
+  }
+  const std::string advice = fmt::format(
+      "the fleet in use is that of the log, in {0}.applied: copy it over {0}, unless "
+      "the file is an edit that is still to be applied",
+      path);
+  log_.warning(env_.clock.now_wall(), "fleet.yaml is another fleet than the log's",
+               {{"what", advice}});
+  controller.fleet().drift().note_line("fleet.yaml: " + advice);
 }
 
 /// A process that ends before the file is written completes this at its next start.
@@ -254,14 +287,10 @@ void ConfigFiles::keep_fleet(Controller& controller, const std::string& fleet) {
 
 void ConfigFiles::reload(Controller& controller) {
   compare_fleet(controller);
-  const Result<ControllerSettings> settings = this->settings();
-  if (settings) {
+  if (const std::optional<ControllerSettings> settings = settings_now()) {
     controller.set_limits(*settings);
     report_settings(controller);
     log_.info(env_.clock.now_wall(), "files read again", {});
-  } else {
-    log_.error(env_.clock.now_wall(), "file refused",
-               {{"file", "controller.yaml"}, {"why", settings.error().text()}});
   }
   take_over_files(controller);
 }
@@ -272,6 +301,19 @@ Status ConfigFiles::keep(const std::string& name, const std::string& bytes) {
   StorageStatus put = env_.storage.write_file(directory_ + "/" + name, bytes);
   if (!put) return forward_error(put);
   return {};
+}
+
+Status ConfigFiles::keep_first(const std::string& name, const std::string& bytes) {
+  if (!text(name).value_or("").empty()) return {};
+  const std::string path = directory_ + "/" + name;
+  const std::string own = fmt::format("{}.{}", path, ::getpid());
+  if (StorageStatus put = env_.storage.write_file(own, bytes); !put) return forward_error(put);
+  std::error_code failed;
+  std::filesystem::create_hard_link(own, path, failed);
+  std::error_code stays;
+  std::filesystem::remove(own, stays);
+  if (!failed || failed == std::errc::file_exists) return {};
+  return environment_error(fmt::format("{}: cannot create: {}", path, failed.message()));
 }
 
 }  // namespace orrery

@@ -6,11 +6,12 @@
 //                    SIGHUP; the log keeps it
 //   DIR/controller.yaml   how long it waits for what and how much it takes on, where it is there
 //   DIR/managers.yaml     resource managers that lend nodes, where it is there
-//                    (executor/managers/manager_spec.hpp); read at the start and at SIGHUP
+//                    (executor/managers/manager_spec.hpp)
+//                    Both are read at the start, at SIGHUP, and when a standby takes the lead.
 //   DIR/catalog      facts laid over those compiled in, where it is there
 // Owned by the daemon, on its loop; the controller outlives every call that is given it.
-// Controllers that share a log have a directory each, so a start applies none of their files there:
-// what differs from the log is reported, and SIGHUP applies it.
+// Controllers that share a log have a directory each, so a start applies none of the files that the
+// log keeps: what differs from it is reported, and SIGHUP applies it.
 #pragma once
 
 #include <optional>
@@ -39,6 +40,8 @@ class ConfigFiles {
   [[nodiscard]] const std::string& overlay() const { return overlay_; }
   [[nodiscard]] Result<SetupTexts> setup_texts();
   [[nodiscard]] Result<ControllerSettings> settings();
+  /// Returns the settings of the file as it is now; none: it is wrong, which is in the log.
+  [[nodiscard]] std::optional<ControllerSettings> settings_now();
   /// Returns the resource managers; without a file there are none.
   [[nodiscard]] Result<ManagersSpec> managers();
   /// Returns them if their file has changed since it was last read; a file that is wrong is named
@@ -62,6 +65,8 @@ class ConfigFiles {
   /// Writes a file unless it has that content already: a controller thus starts on a full disk,
   /// too.
   [[nodiscard]] Status keep(const std::string& name, const std::string& bytes);
+  /// Writes a file unless there is one: of several controllers with one directory, one writes it.
+  [[nodiscard]] Status keep_first(const std::string& name, const std::string& bytes);
 
  private:
   /// Applies one of the files that the log keeps: `now` is its applied text, `command` changes it.
@@ -76,6 +81,8 @@ class ConfigFiles {
   void report_changes(Controller& controller, const std::string& file,
                       const std::vector<LineChange>& changes);
   void report_settings(Controller& controller);
+  /// Names the fleet in use to the operator of a controller whose file may be an old one.
+  void report_shared_fleet(Controller& controller);
   [[nodiscard]] bool is_there(const std::string& name) const;
 
   Env env_;
@@ -84,6 +91,7 @@ class ConfigFiles {
   std::string overlay_;
   std::optional<std::string> managers_;  ///< text of managers.yaml that is applied; none: no such
   const Facts* facts_ = nullptr;         ///< once begun
+  LogOwner owner_ = LogOwner::kThisController;
 };
 
 }  // namespace orrery

@@ -110,10 +110,8 @@ Status Doors::stand_by(AskProgress progress) {
   standing_.progress = std::move(progress);
   if (Status opened = open_server(); !opened) return opened;
   note_process();
-  if (files_.text("cluster.json").value_or("").empty()) {
-    const Status told = files_.keep("cluster.json", to_json(cluster_file("")).dump() + "\n");
-    if (!told) return told;
-  }
+  const Status told = files_.keep_first("cluster.json", to_json(cluster_file("")).dump() + "\n");
+  if (!told) return told;
   log_.info(env_.clock.now_wall(), "stands by", {{"address", server_->address()}});
   notify_service(options_.manager,
                  fmt::format("READY=1\nSTATUS=standby at {}\n", server_->address()));
@@ -133,7 +131,7 @@ void Doors::follow(const std::string& leader) {
   http_->follow(leader.substr(std::min(space + 1, leader.size())));
 }
 
-Status Doors::lead(Controller& controller, FleetChanged fleet_changed) {
+Status Doors::make_ready(Controller& controller, FleetChanged fleet_changed) {
   if (Status access = open_access(); !access) return access;
   MethodTable methods = orrery_methods(controller, env_);
   if (server_ == nullptr) {
@@ -148,6 +146,10 @@ Status Doors::lead(Controller& controller, FleetChanged fleet_changed) {
       counted(audited(authorized(refused_in_silence(methods, controller), controller),
                       *access_->audit, controller),
               controller.counts()));
+  return {};
+}
+
+Status Doors::lead(Controller& controller) {
   server_->lead({controller, methods_, *access_->tokens});
   http_->lead({controller, methods_, *access_->tokens});
   return announce(controller);

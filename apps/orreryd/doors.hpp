@@ -60,9 +60,13 @@ class Doors {
   [[nodiscard]] std::string name() const;
   /// Names the leader to clients that are refused; `leader` as of name().
   void follow(const std::string& leader);
-  /// Opens all doors to the controller. Errors: the files; it cannot listen.
-  [[nodiscard]] Status lead(Controller& controller, FleetChanged fleet_changed);
-  /// Returns how agents in a hold reach the controllers. Precondition: it leads.
+  /// Makes everything ready for the controller to lead, and lets nobody in. Errors: the files; it
+  /// cannot listen.
+  [[nodiscard]] Status make_ready(Controller& controller, FleetChanged fleet_changed);
+  /// Opens all doors to the controller; agents that a standby has heard are let in, or not, at
+  /// once. Precondition: make_ready(). Errors: the files.
+  [[nodiscard]] Status lead(Controller& controller);
+  /// Returns how agents in a hold reach the controllers. Precondition: make_ready().
   [[nodiscard]] PilotRoute pilot_route() const;
 
  private:

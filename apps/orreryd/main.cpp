@@ -6,12 +6,14 @@
 //   other files      see apps/orreryd/config_files.hpp and apps/orreryd/doors.hpp
 // SIGTERM and SIGINT end it: what was acknowledged is durable, ranks run on. SIGHUP has it read
 // its configuration files again; one that is wrong is named in its log and changes nothing. What
-// resource managers refused is then asked for again.
+// resource managers refused is then asked for again. A standby reads controller.yaml and
+// managers.yaml again when it takes the lead.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 
 #include "api/access/shared_files.hpp"
 #include "api/grpc/grpc_library.hpp"
@@ -71,7 +73,10 @@ class Daemon {
   [[nodiscard]] Status watch();
   /// Reads the files again and applies them.
   void reload();
+  /// Reads managers.yaml again; returns whether it has other managers, which are given from now on.
+  bool take_managers();
   [[nodiscard]] Status make_options();
+  [[nodiscard]] Status check_alone() const;
   [[nodiscard]] Status begin_alone();
   [[nodiscard]] Status begin_standby();
   [[nodiscard]] Result<SharedLog> shared_log() const;
@@ -80,6 +85,8 @@ class Daemon {
   void take_lead(LiveStart start);
   void share_files();
   [[nodiscard]] Status lead(std::unique_ptr<Controller> controller, LogOwner owner);
+  void take_over_managers();
+  void warn_of_clock();
   void fail(const Error& error) {
     log_.error(env_.clock.now_wall(), "the controller ends", {{"why", error.text()}});
     end(1);
@@ -100,7 +107,7 @@ class Daemon {
   DescriptorLogSink sink_;
   Log log_;
   ConfigFiles files_;
-  /// What the files of the directory said at the start.
+  /// What the files of the directory said when they were last read and found right.
   struct Given {
     Facts facts;
     ManagersSpec managers;
@@ -131,16 +138,22 @@ Status Daemon::watch() {
 
 void Daemon::reload() {
   files_.reload(*controller_);
-  std::optional<ManagersSpec> managers = files_.changed_managers();
   // What a manager refused may have been mended there.
-  if (!managers) return controller_->holds().ask_again();
+  if (!take_managers()) return controller_->holds().ask_again();
+  begin_resource_managers(real_, given_.managers, doors_->pilot_route(), *controller_);
+}
+
+bool Daemon::take_managers() {
+  std::optional<ManagersSpec> managers = files_.changed_managers();
+  if (!managers) return false;
   if (const Status may = controller_->holds().may_change_to(*managers); !may) {
     log_.error(env_.clock.now_wall(), "file refused",
                {{"file", "managers.yaml"}, {"why", may.error().message}});
-    return files_.forget_managers();
+    files_.forget_managers();
+    return false;
   }
   given_.managers = *std::move(managers);
-  begin_resource_managers(real_, given_.managers, doors_->pilot_route(), *controller_);
+  return true;
 }
 
 Status Daemon::make_options() {
@@ -174,11 +187,28 @@ Status Daemon::begin() {
   return begin_alone();
 }
 
+/// Error: the directory is one of a shared log, and a start without that log would begin another
+/// cluster. A log that was copied here is a start of its own.
+Status Daemon::check_alone() const {
+  const std::string key = options_.doors.directory + "/cluster.key";
+  std::error_code none;
+  const bool begun = std::filesystem::exists(options_.doors.state + "/store/store.db", none);
+  if (begun || !std::filesystem::exists(key, none)) return {};
+  return input_error({key, 0, 0},
+                     "the controllers of this directory share a log, and a start without it would "
+                     "begin an empty cluster: give --store URL, or remove cluster.key if this "
+                     "cluster never shared a log");
+}
+
 Status Daemon::begin_alone() {
+  if (Status alone = check_alone(); !alone) return alone;
   doors_.emplace(env_, log_, options_.doors, files_);
   Result<std::unique_ptr<Controller>> controller =
       Controller::open(env_, log_, *controller_options_);
   if (!controller) return forward_error(controller);
+  if (const Status may = (*controller)->holds().may_change_to(given_.managers); !may) {
+    return input_error({options_.doors.directory + "/managers.yaml", 0, 0}, may.error().message);
+  }
   return lead(*std::move(controller), LogOwner::kThisController);
 }
 
@@ -240,6 +270,9 @@ void Daemon::take_texts(const StoreTexts& texts) {
 }
 
 void Daemon::take_lead(LiveStart start) {
+  if (std::optional<ControllerSettings> settings = files_.settings_now()) {
+    controller_options_->settings = *std::move(settings);
+  }
   auto controller =
       std::make_unique<Controller>(cluster_env(), log_, *controller_options_, std::move(start));
   shared_files_->lead(
@@ -268,15 +301,38 @@ void Daemon::share_files() {
 Status Daemon::lead(std::unique_ptr<Controller> controller, LogOwner owner) {
   controller_ = std::move(controller);
   files_.begin(*controller_, given_.facts, owner);
+  if (owner == LogOwner::kShared) take_over_managers();
+  warn_of_clock();
   if (ending_ == nullptr) {
     if (Status watching = watch(); !watching) return watching;
   }
   const auto keep_fleet = [this](const std::string& fleet) {
     files_.keep_fleet(*controller_, fleet);
   };
-  if (Status open = doors_->lead(*controller_, keep_fleet); !open) return open;
+  if (Status ready = doors_->make_ready(*controller_, keep_fleet); !ready) return ready;
+  // Agents that wait at the doors are let in by their holds.
   begin_resource_managers(real_, given_.managers, doors_->pilot_route(), *controller_);
-  return {};
+  return doors_->lead(*controller_);
+}
+
+/// The work of a cluster is not lost for a file: it goes on with what this process knows.
+void Daemon::take_over_managers() {
+  (void)take_managers();
+  if (const Status may = controller_->holds().may_change_to(given_.managers); !may) {
+    log_.error(env_.clock.now_wall(), "a resource manager is missing: agents on its nodes wait",
+               {{"file", "managers.yaml"}, {"why", may.error().message}, {"then", "SIGHUP"}});
+  }
+}
+
+/// Control's time never goes back, so that a leader whose clock was ahead leaves its time behind.
+void Daemon::warn_of_clock() {
+  constexpr Duration kAhead = Duration::seconds(5);
+  const Instant wall = env_.clock.now_wall();
+  const Duration ahead = controller_->now() - wall;
+  if (ahead <= kAhead) return;
+  log_.warning(wall, "the newest time in the log is ahead of this machine's clock",
+               {{"seconds", ahead.count_seconds()},
+                {"why", "the clock of this leader or of an earlier one is or was wrong"}});
 }
 
 int Daemon::run() {

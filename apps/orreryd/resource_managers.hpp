@@ -1,6 +1,7 @@
 // apps/orreryd/resource_managers.hpp - makes the resource managers of DIR/managers.yaml.
 //
-// Called by the daemon each time that its controller leads, when its doors are open.
+// Called by the daemon each time that its controller leads, before agents are let in, and at
+// SIGHUP.
 #pragma once
 
 #include "base/system/real_env.hpp"

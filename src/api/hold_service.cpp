@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,17 +14,11 @@
 
 #include "api/views.hpp"
 #include "base/format/field_writer.hpp"
+#include "executor/holds/hold_wait.hpp"
 #include "executor/managers/foreign_work.hpp"
 
 namespace orrery {
 namespace {
-
-/// Returns the value that `share` of the values do not exceed. Precondition: there are some.
-double quantile(std::vector<Duration> values, double share) {
-  std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  return values[rank].count_seconds();
-}
 
 std::uint32_t agents_of(const Controller& controller, const Hold& hold) {
   return static_cast<std::uint32_t>(
@@ -81,9 +76,10 @@ void fill(const Controller& controller, std::uint32_t manager, v1::ResourceManag
     *view.mutable_retry_at() = timestamp_of(retry_at);
   }
   view.set_newer(state.newer);
-  if (state.waits.empty()) return;
-  view.set_wait_p50_s(quantile(state.waits, 0.5));
-  view.set_wait_p90_s(quantile(state.waits, 0.9));
+  const std::optional<LikelyStart> wait = usual_wait(state);
+  if (!wait) return;
+  view.set_wait_p50_s(wait->median.count_seconds());
+  view.set_wait_p90_s(wait->late.count_seconds());
 }
 
 /// Returns what the use of loans adds to the price of a job's time; empty: it is not known yet.
@@ -92,10 +88,9 @@ std::string price_text(const Controller& controller, std::uint32_t manager) {
       lent_time(controller, controller.holds().link()->pools()[manager].manager);
   const ManagerState& state = controller.holds().link()->manager(manager);
   std::string text;
-  if (!state.waits.empty()) {
-    text = fmt::format("a hold waits {} (median), {} (90 %)",
-                       Duration::from_seconds(quantile(state.waits, 0.5)).text(),
-                       Duration::from_seconds(quantile(state.waits, 0.9)).text());
+  if (const std::optional<LikelyStart> wait = usual_wait(state)) {
+    text =
+        fmt::format("a hold waits {} (median), {} (90 %)", wait->median.text(), wait->late.text());
   }
   if (time.used_node_s() <= 0) return text;
   return fmt::format("{}{}each used hour of a node cost {:.2f} hours of loan", text,
@@ -165,8 +160,9 @@ std::string waiting_holds_text(const Controller& controller) {
     }
     if (const ForeignNodes foreign = foreign_nodes(pool, controller.state()); foreign.count > 0) {
       const bool ends = foreign.first_free != Instant::max();
-      parts.push_back(fmt::format("others use {} of the nodes of {}{}", foreign.count, pool.manager,
-                                  ends ? ", the first until " + foreign.first_free.text() : ""));
+      parts.push_back(
+          fmt::format("others use {} of the nodes of {}{}", foreign.count, pool.manager,
+                      ends ? ", the first until " + second_text(foreign.first_free) : ""));
     }
     if (std::string price = price_text(controller, manager); !price.empty()) {
       parts.push_back(std::move(price));
@@ -184,7 +180,7 @@ std::string waiting_holds_text(const Controller& controller) {
     if (waiting > kNamed) parts.push_back(fmt::format("{} more wait", waiting - kNamed));
     if (!state.trouble.empty()) {
       parts.push_back(fmt::format("{} cannot be asked since {}: {}", pool.manager,
-                                  state.trouble_since.text(), state.trouble));
+                                  second_text(state.trouble_since), state.trouble));
     }
     if (!state.refused.text.empty()) {
       parts.push_back(fmt::format("{} refused a hold: {}", pool.manager, state.refused.text));

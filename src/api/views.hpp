@@ -38,5 +38,10 @@ void explain_waits(const Controller& controller, v1::ListJobsResponse& list);
 [[nodiscard]] v1::EventRow event_view(const Controller& controller, const TimedEvent& event);
 [[nodiscard]] google::protobuf::Timestamp timestamp_of(Instant at);
 [[nodiscard]] Instant instant_of(const google::protobuf::Timestamp& at);
+/// Returns a time up to its whole second, for people: "2026-01-31T23:59:59Z".
+[[nodiscard]] inline std::string second_text(Instant at) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  return Instant::from_ns(at.ns() / kSecond * kSecond).text();
+}
 
 }  // namespace orrery

@@ -505,7 +505,7 @@ TEST_F(LiveFaults, ASecondAgentOfACopiedDiskIsRefusedAndEnds) {
     int ended = 0;
     return ::waitpid(first, &ended, WNOHANG) == first;
   });
-  EXPECT_NE(slurp(path("c/nodes/node-0/agent.log")).find("another agent has this node"),
+  EXPECT_NE(slurp(path("c/nodes/node-0/agent.log")).find("this agent leaves its node"),
             std::string::npos);
   until_attempt(id, 2);
   let_go("worker");

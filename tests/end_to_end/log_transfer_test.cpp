@@ -64,12 +64,16 @@ class LogTransfer : public Cli {
     Cli::SetUp();
     etcd_ = std::make_unique<EtcdServer>();
     url_ = etcd_->location().url();
-    make("a");
+    fs::create_directories(path("a"));
+    fs::copy_file(ORRERY_SOURCE_DIR "/examples/fleets/laptop.yaml", path("a") + "/fleet.yaml");
   }
-  /// A directory in which a controller can start.
+  /// A directory in which a controller of a shared log can start.
   void make(const std::string& name) const {
     fs::create_directories(path(name));
-    fs::copy_file(ORRERY_SOURCE_DIR "/examples/fleets/laptop.yaml", path(name) + "/fleet.yaml");
+    fs::copy_file(path("a") + "/fleet.yaml", path(name) + "/fleet.yaml");
+    make_key(name);
+  }
+  void make_key(const std::string& name) const {
     std::ofstream(path(name) + "/cluster.key") << std::string(64, 'a') << "\n";
     fs::permissions(path(name) + "/cluster.key", fs::perms::owner_read | fs::perms::owner_write);
   }
@@ -119,6 +123,7 @@ TEST_F(LogTransfer, AClusterMovesIntoEtcdAndBackAndAControllerStartsOnEach) {
   const nlohmann::json there = answer(move);
   EXPECT_EQ(there["history_hash"], there["from_history_hash"]);
   EXPECT_EQ(refused(""), 1) << "two logs of one cluster would go on";
+  make_key("a");
   make("b");
   {
     const RunningController leader(path("a"), shared(0));
@@ -147,6 +152,7 @@ TEST_F(LogTransfer, AClusterMovesIntoEtcdAndBackAndAControllerStartsOnEach) {
 
 TEST_F(LogTransfer, AfterALossOneCommandGoesOnWithoutUsingNumbersAgain) {
   std::uint64_t kept = 0;
+  make_key("a");
   {
     const RunningController first(path("a"), shared(0));
     EXPECT_EQ(submit("a"), "0");

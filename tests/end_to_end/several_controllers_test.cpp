@@ -126,6 +126,17 @@ TEST_F(RefusedControllers, AStoreIsNamedByAUrl) {
   EXPECT_NE(up.err.find("etcd://"), std::string::npos) << up.err;
 }
 
+TEST_F(RefusedDaemon, AControllerOfASharedLogBeginsNoClusterOfItsOwn) {
+  const CliRun run = daemon("");
+  EXPECT_EQ(run.code, 2) << run.err;
+  EXPECT_NE(run.err.find("cluster.key: the controllers of this directory share a log"),
+            std::string::npos)
+      << run.err;
+  EXPECT_NE(run.err.find("give --store URL, or remove cluster.key"), std::string::npos) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(path("store")));
+  EXPECT_FALSE(std::filesystem::exists(path("cluster.json")));
+}
+
 TEST_F(RefusedDaemon, AStoreIsNamedByAUrl) {
   const CliRun daemon = this->daemon("--store elsewhere --listen 127.0.0.1:7");
   EXPECT_EQ(daemon.code, 2) << daemon.err;

@@ -130,6 +130,13 @@ class SlurmLiveTest : public Cli {
   /// and drains the node ("Duplicate jobid").
   void resume_nodes() const { (void)slurm_->run("scontrol update nodename=n[1-3] state=resume"); }
 
+  /// Kills the processes of Slurm that started the agent of a node and wait for it.
+  void kill_slurmstepd(const std::string& node) const {
+    (void)slurm_->run(
+        "for agent in $(pgrep -f '[o]rrery-agent --node " + node + " --dir " + path("lent") +
+        "'); do step=$(ps -o ppid= -p $agent); "
+        "[ \"$(cat /proc/$((step))/comm)\" = slurmstepd ] && kill -KILL $((step)); done");
+  }
   [[nodiscard]] pid_t controller() const {
     return std::stoi(slurp(path(cluster_ + "/orreryd.pid")));
   }

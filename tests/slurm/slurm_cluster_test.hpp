@@ -149,6 +149,21 @@ class SlurmCluster {
     launch("slurmd-" + node, {"/usr/sbin/slurmd", "-D", "-N", node, "-f", conf()});
   }
 
+  /// Kills munged, without which no call of Slurm is answered.
+  void kill_munge() { kill(daemons_["munged"]); }
+  /// Starts munged, and waits until it listens. Errors (kEnvironment): it does not, with its
+  /// output.
+  [[nodiscard]] Status start_munge() {
+    const std::string socket = path("./munge.sock");
+    std::filesystem::remove(socket);
+    launch("munged",
+           {"/usr/sbin/munged", "--foreground", "--force", "--num-threads=2", "--socket=" + socket,
+            "--key-file=" + path("munge.key"), "--pid-file=" + path("munged.pid"),
+            "--log-file=" + path("munged.log"), "--seed-file=" + path("munge.seed")});
+    if (await([&] { return ::access(socket.c_str(), F_OK) == 0; })) return {};
+    return environment_error("munged does not start: " + run("cat " + path("munged.out")).output);
+  }
+
  private:
   static constexpr int kPauseMs = 20;
 
@@ -191,16 +206,6 @@ class SlurmCluster {
         fmt::arg("cpus", options.cpus), fmt::arg("first", port + 1), fmt::arg("last", port + nodes),
         fmt::arg("features", options.node_features),
         fmt::arg("more", fmt::join(options.lines, "\n")));
-  }
-
-  [[nodiscard]] Status start_munge() {
-    const std::string socket = path("./munge.sock");
-    launch("munged",
-           {"/usr/sbin/munged", "--foreground", "--force", "--num-threads=2", "--socket=" + socket,
-            "--key-file=" + path("munge.key"), "--pid-file=" + path("munged.pid"),
-            "--log-file=" + path("munged.log"), "--seed-file=" + path("munge.seed")});
-    if (await([&] { return ::access(socket.c_str(), F_OK) == 0; })) return {};
-    return environment_error("munged does not start: " + run("cat " + path("munged.out")).output);
   }
 
   void launch(const std::string& name, std::vector<std::string> words) {

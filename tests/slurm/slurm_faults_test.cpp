@@ -1,6 +1,7 @@
-// tests/slurm/slurm_faults_test.cpp - slurmctld, slurmd, agents and the controller are killed every
-// three seconds, pilots are cancelled and others submit work, while jobs run in pilots: each job
-// ends well, none runs twice at once, and no work of others is touched.
+// tests/slurm/slurm_faults_test.cpp - slurmctld, slurmd, slurmstepd, munged, agents and the
+// controller are killed every three seconds, pilots are cancelled and others submit work, while
+// jobs run in pilots: each job ends well, none runs twice at once, and no work of others is
+// touched.
 //
 // ORRERY_SLURM_FAULTS faults (8), chosen by ORRERY_TEST_SEED.
 #include <gtest/gtest.h>
@@ -49,8 +50,14 @@ class SlurmFaultsTest : public SlurmPilotTest {
     const Status again = slurm_->start_controller();
     EXPECT_TRUE(again) << again.error().text();
   }
+  void restart_munge() {
+    note("munged");
+    slurm_->kill_munge();
+    const Status again = slurm_->start_munge();
+    EXPECT_TRUE(again) << again.error().text();
+  }
   void strike() {
-    switch (rng_.below(6)) {
+    switch (rng_.below(8)) {
       case 0:
       case 1:
         return restart_slurmctld();
@@ -68,6 +75,13 @@ class SlurmFaultsTest : public SlurmPilotTest {
         note("the agent of a node");
         return (void)slurm_->run("pkill -KILL -f '[o]rrery-agent --node " + any_node() + " --dir " +
                                  path("lent") + "'");
+      case 5:
+        return restart_munge();
+      case 6: {
+        const std::string node = any_node();
+        note("slurmstepd of the agent of " + node);
+        return kill_slurmstepd(node);
+      }
       default:
         note("the controller");
         EXPECT_EQ(::kill(std::stoi(slurp(path("c/orreryd.pid"))), SIGKILL), 0);

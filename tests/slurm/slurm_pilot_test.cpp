@@ -125,5 +125,34 @@ TEST_F(SlurmPilotTest, StartsAnAgentAgainThatWasKilled) {
   EXPECT_EQ(holds().at(0).at("manager_id"), before.at(0).at("manager_id"));
 }
 
+TEST_F(SlurmPilotTest, GoesOnWithoutMungeAndAsksAgainWhenItIsBack) {
+  const std::string job = submit("--accelerators 8 -- sleep 4");
+  ASSERT_TRUE(reaches(job, "running")) << live("explain " + job).out;
+  slurm_->kill_munge();
+  const std::string next = submit("--accelerators 24 -- true");
+  EXPECT_TRUE(slurm_->await([&] {
+    return live("holds").out.find("cannot be asked") != std::string::npos;
+  })) << live("holds").out;
+  EXPECT_TRUE(finishes(job)) << live("explain " + job).out;
+  const Status again = slurm_->start_munge();
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_TRUE(finishes(next)) << live("explain " + next).out << live("holds").out;
+}
+
+TEST_F(SlurmPilotTest, AJobIsDoneOnceWhenTheSlurmstepdOfItsPilotIsKilled) {
+  const std::string job = submit("--accelerators 8 -- sh -c 'exec 9>>" + path("lock") +
+                                 "; flock -n 9 || echo twice >>" + path("doubled") +
+                                 "; sleep 6; echo done >>" + path("done") + "'");
+  ASSERT_TRUE(reaches(job, "running")) << live("explain " + job).out;
+  kill_slurmstepd(nodes_of(job).at(0));
+  EXPECT_TRUE(slurm_->await([&] {
+    resume_nodes();
+    return phase(job) == "finished";
+  })) << live("explain " + job).out
+      << live("holds").out;
+  EXPECT_EQ(slurp(path("doubled")), "");
+  EXPECT_NE(slurp(path("done")), "");
+}
+
 }  // namespace
 }  // namespace orrery

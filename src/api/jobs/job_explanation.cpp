@@ -14,6 +14,7 @@
 #include "api/orrery_service.hpp"
 #include "api/views.hpp"
 #include "base/text/terminal_text.hpp"
+#include "executor/holds/hold_wait.hpp"
 #include "scheduler/explain/explain.hpp"
 
 namespace orrery {
@@ -51,12 +52,22 @@ struct Beside {
   KnownNames names;
   std::optional<std::string> never;
   std::string out_of_service;
-  std::string holds;  ///< see waiting_holds_text()
+  std::string holds;              ///< see waiting_holds_text()
+  std::vector<LikelyStart> lent;  ///< see lent_starts()
 };
+
+/// A job that has no room starts with a hold if that comes before room is made.
+void use_lent_starts(const std::vector<LikelyStart>& lent, Explanation& found) {
+  const bool has_no_room = found.refusal && found.refusal->kind == RejectionKind::kBusy;
+  if (!has_no_room || lent.empty()) return;
+  const LikelyStart& start = lent[std::min<std::size_t>(found.ahead, lent.size() - 1)];
+  if (!found.when || start.median < found.when->median) found.when = start;
+}
 
 v1::Explanation explained(const HeldSituation& held, JobId job, const Beside& beside) {
   const ExplainNames names{[&beside](JobId other) { return beside.names.of(other); }};
   Explanation found = explain(held.situation(), held.policy(), job, names);
+  use_lent_starts(beside.lent, found);
   if (beside.never) found.set_never(*beside.never);
   std::string text = found.text();
   if (!beside.out_of_service.empty()) {
@@ -90,6 +101,12 @@ void answer(Controller& controller, const CallPtr& call, v1::Explanation view) {
   controller.after_durable([call, view = std::move(view)] { call->reply(view); });
 }
 
+std::vector<LikelyStart> starts_in_holds(const Controller& controller, JobId job) {
+  const HoldLink* link = controller.holds().link();
+  if (link == nullptr) return {};
+  return lent_starts(*link, controller.state(), job, controller.now());
+}
+
 /// Prepares the explanation of a queued job; one that meanwhile left the queue is answered at once.
 SideReads::Read prepare(Controller& controller, JobId job, const CallPtr& call) {
   if (!call->wanted() || !find_job(controller, job.value(), *call)) return {};
@@ -102,7 +119,7 @@ SideReads::Read prepare(Controller& controller, JobId job, const CallPtr& call) 
   auto beside = std::make_shared<const Beside>(
       Beside{KnownNames(state, job, sees), controller.fleet().why_never(job),
              out_of_service_text(state, state.job(job).submission->request, sees),
-             waiting_holds_text(controller)});
+             waiting_holds_text(controller), starts_in_holds(controller, job)});
   return [&controller, job, call, beside](const HeldSituation& held) -> SideReads::Finish {
     return [&controller, call, view = explained(held, job, *beside)] {
       answer(controller, call, view);

@@ -24,7 +24,9 @@ void NodeService::on(const DrainNode& command) {
   if (!recorder_.has_node(command.node)) return recorder_.refuse("no such node");
   const NodeRecord& record = state_.node(command.node);
   const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
-  if (out && record.drain) return drain_further(command);
+  const bool absent = record.health == NodeHealth::kAbsent;
+  if ((out || absent) && record.drain) return drain_further(command);
+  if (absent) return drain_absent(command);
   if (!out && record.health != NodeHealth::kReady && record.health != NodeHealth::kSuspect) {
     return recorder_.refuse("only a node that can take work is drained");
   }
@@ -106,6 +108,12 @@ void NodeService::drain_further(const DrainNode& command) {
   }
   if (command.at_once) evict(command.node);
   parts_.emptying.settle();
+}
+
+// A node that its resource manager does not lend is drained when it comes.
+void NodeService::drain_absent(const DrainNode& command) {
+  recorder_.emit(NodeChanged{command.node, NodeHealth::kDraining, {}, false, command.why});
+  recorder_.emit(NodeChanged{command.node, NodeHealth::kAbsent, {}});
 }
 
 void NodeService::drain(const DrainNode& command, DrainedBy by) {

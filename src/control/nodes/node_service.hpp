@@ -49,6 +49,7 @@ class NodeService {
   enum class DrainedBy { kOperator, kWindow };
   void drain(const DrainNode& command, DrainedBy by);
   void drain_further(const DrainNode& command);
+  void drain_absent(const DrainNode& command);
   void evict(NodeId node);
   void end_drain(NodeId node);
   void set_timers(const Maintenance& plan);

@@ -85,8 +85,7 @@ void HoldKeeper::look(std::uint32_t manager, const Core& core, Instant now) {
   const auto nodes = static_cast<std::uint32_t>(lent.nodes.size());
   const std::uint32_t lendable = nodes - drained.count;
   lent.most = std::min(lent.most, lendable);
-  const Duration usable = lent.time - timing.margin - timing.join;
-  const std::vector<JobNeeds> jobs = job_needs(core, lent, usable);
+  const std::vector<JobNeeds> jobs = job_needs(core, lent, table_.usable(manager));
   if (pool.holds_for == HoldsFor::kOneJob) return look_at_jobs(manager, {core, lent, jobs, now});
   const NodesNeeded needed = nodes_needed(jobs, lent, *core.state().setup().topology);
   const HoldView view{core.state(), now, timing, needed.longest};
@@ -206,8 +205,8 @@ void HoldKeeper::wish_for_job(Hold& hold, const State& state) const {
       limit ? std::min(pool.lent.time, *limit + timing.join + timing.margin) : pool.lent.time;
   hold.orders.tenant = state.tenants().path(job.tenant);
   if (!hold.nodes.empty()) return;
-  const Duration usable = pool.lent.time - timing.margin - timing.join;
-  const std::optional<JobNeeds> needs = needs_of(state, job.id, {pool.lent, usable});
+  const HoldOffer offer{pool.lent, table_.usable(hold.manager)};
+  const std::optional<JobNeeds> needs = needs_of(state, job.id, offer);
   if (needs) hold.asked = nodes_needed(*needs, pool.lent, *state.setup().topology);
 }
 

@@ -59,6 +59,8 @@ class HoldLink {
   [[nodiscard]] const ManagerState& manager(std::size_t pool) const {
     return table_.managers()[pool];
   }
+  /// For how long a job may run in a hold of the manager.
+  [[nodiscard]] Duration usable(std::uint32_t manager) const { return table_.usable(manager); }
   [[nodiscard]] std::span<const Hold> holds() const { return table_.holds(); }
   /// Returns how many holds were asked for in this term.
   [[nodiscard]] std::uint64_t asked() const { return keeper_.asked(); }

@@ -264,6 +264,23 @@ TEST_F(HoldLinkFaultsTest, TheDrainOfANodeEndsAlsoWhileItIsNotLent) {
   EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kReady);
 }
 
+TEST_F(HoldLinkFaultsTest, ANodeThatIsNotLentIsDrainedWhenItComes) {
+  begin();
+  wait(Duration::seconds(3));
+  cluster_.send(DrainNode{NodeId(0), false, "disk"});
+  EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kAbsent);
+  EXPECT_TRUE(cluster_.state().node(NodeId(0)).drain);
+  cluster_.send(DrainNode{NodeId(0), false, "its second disk"});
+  EXPECT_EQ(cluster_.state().node(NodeId(0)).drain_why, "its second disk");
+  (void)submit(8);
+  wait(Duration::seconds(3));
+  ASSERT_EQ(asked<EnsureHold>().size(), 1u);
+  EXPECT_EQ(asked<EnsureHold>()[0].avoid, std::vector<std::string>{name(0)});
+  cluster_.send(NodeGranted{NodeId(0), "slurm/pilot-9-9:72"});
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kDrained);
+}
+
 // The question is lost: the agent was known before, so that nothing else made it join.
 TEST_F(HoldLinkFaultsTest, ANodeIsGreetedUntilItsAgentAnswers) {
   FleetLink link({.cluster = 7, .boots = {0}}, {}, cluster_.now());

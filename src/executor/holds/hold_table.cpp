@@ -41,6 +41,11 @@ std::string loan_text(const HoldPool& pool, const HoldKey& key, std::string_view
   return fmt::format("{}/{}:{}", pool.manager, text_of(key), id);
 }
 
+bool is_lent_now(const NodeRecord& record, Instant now) {
+  const NodeRecord::Loan& loan = record.loan;
+  return !loan.hold.empty() && (loan.until > now || loan.used != Instant::max());
+}
+
 HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
     : setup_(std::move(setup)), managers_(setup_.pools.size()) {
   for (std::uint32_t manager = 0; manager < setup_.pools.size(); ++manager) {
@@ -66,7 +71,10 @@ HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
   for (std::uint32_t n = 0; n < state.setup().topology->node_count(); ++n) {
     const NodeId node(n);
     const NodeRecord& record = state.node(node);
-    if (!manager_of(node) && record.loan.managed) effects_.emplace_back(NodeGranted{.node = node});
+    // A hold that lends the node now has ranks there, whether or not its manager is known.
+    if (!manager_of(node) && record.loan.managed && !is_lent_now(record, now)) {
+      effects_.emplace_back(NodeGranted{.node = node});
+    }
     const bool watched = std::any_of(setup_.pools.begin(), setup_.pools.end(), [&](const auto& of) {
       return std::binary_search(of.nodes.begin(), of.nodes.end(), node);
     });

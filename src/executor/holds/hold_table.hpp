@@ -76,6 +76,9 @@ struct HoldSetup {
   HoldTiming timing;
 };
 
+/// Whether a hold lends the node now, or jobs have devices there although its time is over.
+[[nodiscard]] bool is_lent_now(const NodeRecord& record, Instant now);
+
 /// The life of a hold.
 enum class HoldState : std::uint8_t { kAsked, kWaiting, kGranted, kReleasing };
 
@@ -169,6 +172,10 @@ class HoldTable {
 
   [[nodiscard]] const HoldSetup& setup() const { return setup_; }
   [[nodiscard]] const HoldPool& pool(std::uint32_t manager) const { return setup_.pools[manager]; }
+  /// For how long a job may run in a hold of the manager.
+  [[nodiscard]] Duration usable(std::uint32_t manager) const {
+    return pool(manager).lent.time - setup_.timing.margin - setup_.timing.join;
+  }
   [[nodiscard]] std::vector<ManagerState>& managers() { return managers_; }
   [[nodiscard]] const std::vector<ManagerState>& managers() const { return managers_; }
   /// In the order in which they were asked for or found.

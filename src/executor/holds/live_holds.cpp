@@ -32,14 +32,15 @@ Status LiveHolds::may_change_to(const ManagersSpec& spec) const {
     for (const std::string& name : nodes_of(each)) lenders[name] = each.name;
   }
   for (std::uint32_t n = 0; n < state.setup().topology->node_count(); ++n) {
-    const std::string& hold = state.node(NodeId(n)).loan.hold;
-    if (hold.empty()) continue;
+    const NodeRecord& record = state.node(NodeId(n));
+    if (!is_lent_now(record, options_.host.now())) continue;
+    const std::string& hold = record.loan.hold;
     const std::string name = state.setup().topology->node_name(NodeId(n));
     const auto lender = lenders.find(name);
     if (lender != lenders.end() && lender->second == manager_of(hold)) continue;
-    return input_error({}, fmt::format("{} lends {} now: drain the node first, or leave it lent by "
-                                       "that manager",
-                                       hold, name));
+    return input_error({}, fmt::format("{} lends {} now, so the manager \"{}\" must lend it here, "
+                                       "too: put it back, or drain the node before it is left out",
+                                       hold, name, manager_of(hold)));
   }
   return {};
 }
@@ -55,7 +56,7 @@ void LiveHolds::take_up_fleet() {
 void LiveHolds::make_host() {
   std::vector<HoldPool> pools;
   for (const ManagerSpec& each : spec_.managers) {
-    HoldPool& pool = pools.emplace_back(pool_of(each, *options_.host.state().setup().topology));
+    HoldPool& pool = pools.emplace_back(free_pool(each));
     if (pool.unknown.empty()) continue;
     log_.warning(
         options_.host.clock().wall(), "the fleet does not have all nodes of a manager",
@@ -73,10 +74,30 @@ void LiveHolds::make_host() {
   options_.host.changed();
 }
 
+HoldPool LiveHolds::free_pool(const ManagerSpec& spec) const {
+  const State& state = options_.host.state();
+  HoldPool pool = pool_of(spec, *state.setup().topology);
+  const auto lent_by_another = [&](NodeId node) {
+    const NodeRecord& record = state.node(node);
+    return is_lent_now(record, options_.host.now()) && manager_of(record.loan.hold) != spec.name;
+  };
+  std::erase_if(pool.nodes, lent_by_another);
+  std::erase_if(pool.lent.nodes, lent_by_another);
+  return pool;
+}
+
 Status LiveHolds::admit(NodeId node, const AgentOpening& opening) {
-  if (!holds_) return {};
+  const NodeRecord& record = options_.host.state().node(node);
+  if (!holds_) {
+    if (!record.loan.managed && opening.hold.key.empty()) return {};
+    return environment_error("the resource managers are not known yet");
+  }
   const std::optional<HoldKey> key = hold_key_of(opening.hold.key);
   if (!holds_->link().manages(node)) {
+    if (is_lent_now(record, options_.host.now())) {
+      return environment_error(
+          fmt::format("{} lends the node, and managers.yaml lacks it", record.loan.hold));
+    }
     if (opening.hold.key.empty()) return {};
     return input_error({}, "no resource manager lends the node, according to managers.yaml");
   }

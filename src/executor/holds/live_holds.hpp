@@ -2,8 +2,9 @@
 // has, and which agents of lent nodes it lets in.
 //
 // Owned by the controller, on its loop. The daemon names the managers once its doors are open, as
-// pilots must know its addresses; until then agents are let in as on own nodes. Soft state.
-// Cost: that of HoldLink.
+// pilots must know its addresses; until then agents of nodes that managers lend wait. An agent
+// whose node is lent by a manager that is not known any more waits, too: it keeps its ranks. Soft
+// state. Cost: that of HoldLink.
 #pragma once
 
 #include <functional>
@@ -40,8 +41,8 @@ class LiveHolds {
   /// Begins to hold nodes, or goes on with other managers or other keys of them. Not to be called
   /// within a report of a manager. Nodes that the fleet does not have are named in the log.
   void begin(ManagersSpec spec, const MakeManager& make);
-  /// Whether the managers may be changed to these now. Error (kInput): a hold lends a node that
-  /// they do not lend.
+  /// Whether the managers may be changed to these now, or be these at a start. Error (kInput): a
+  /// hold of the state lends a node that they do not lend.
   [[nodiscard]] Status may_change_to(const ManagersSpec& spec) const;
   /// See HoldLink::ask_again().
   void ask_again();
@@ -67,6 +68,8 @@ class LiveHolds {
   void send(const ManagerOrder& order);
   void deliver(std::uint32_t manager, ManagerReport report);
   void make_host();
+  /// Returns the pool of a manager without the nodes that another one lends now.
+  [[nodiscard]] HoldPool free_pool(const ManagerSpec& spec) const;
 
   Log log_;
   Options options_;

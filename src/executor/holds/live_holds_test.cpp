@@ -35,15 +35,26 @@ class LiveHoldsTest : public LiveHostFixture {
     holds_ = std::make_unique<LiveHolds>(
         Log(sink_), LiveHolds::Options{.host = *host_, .cluster = 7, .term = 3, .key = "key"});
   }
-  void begin(std::uint32_t keep = 1) {
-    ManagerSpec spec{.name = "hpc", .nodes = "node[0,7]"};
+  [[nodiscard]] ManagersSpec managers(std::uint32_t keep = 1) const {
+    ManagerSpec spec{.name = name_, .nodes = "node[0,7]"};
     spec.pilots = PilotSpec{.keep = keep};
     spec.agent.emplace();
-    holds_->begin({.managers = {spec}}, [this](const ManagerSpec&, std::uint64_t cluster,
-                                               ResourceManager::Reported reported) {
+    return {.managers = {spec}};
+  }
+  void begin(std::uint32_t keep = 1) {
+    holds_->begin(managers(keep), [this](const ManagerSpec&, std::uint64_t cluster,
+                                         ResourceManager::Reported reported) {
       EXPECT_EQ(cluster, 7u);
       return std::make_unique<KeptManager>(orders_, std::move(reported), report_);
     });
+  }
+  /// Another controller leads: node0 is lent by hpc, and nobody has named managers.
+  void lead_with_a_loan() {
+    ask_for_a_hold();
+    ASSERT_TRUE(admit(0, "pilot-3-1", "70"));
+    host_->control().durable(appended_);
+    holds_ = std::make_unique<LiveHolds>(
+        Log(sink_), LiveHolds::Options{.host = *host_, .cluster = 7, .term = 4, .key = "key"});
   }
   /// Lets what is due happen; everything is durable at once.
   void wait(Duration time) {
@@ -85,6 +96,7 @@ class LiveHoldsTest : public LiveHostFixture {
   }
 
   KeptLog sink_;
+  std::string name_ = "hpc";  ///< of the manager
   std::vector<ManagerOrder> orders_;
   ResourceManager::Reported report_;
   std::unique_ptr<LiveHolds> holds_;
@@ -120,7 +132,8 @@ TEST_F(LiveHoldsTest, OrdersLeaveOnlyWhenWhatTheyRestOnIsDurable) {
 }
 
 TEST_F(LiveHoldsTest, LetsAgentsOfLentNodesInWithinTheirHoldOnly) {
-  EXPECT_TRUE(admit(0, "", "")) << "no managers are known yet";
+  EXPECT_TRUE(admit(0, "", "")) << "no manager has ever lent it";
+  EXPECT_EQ(admit(0, "pilot-3-1", "70").error().kind, ErrorKind::kEnvironment);
   ask_for_a_hold();
   EXPECT_TRUE(admit(1, "", "")) << "the node is the cluster's own";
   EXPECT_EQ(admit(0, "", "").error().message,
@@ -132,6 +145,52 @@ TEST_F(LiveHoldsTest, LetsAgentsOfLentNodesInWithinTheirHoldOnly) {
   EXPECT_FALSE(admit(0, "pilot-3-1", "71"));
   holds_->lent_nodes().ends(NodeId(0), {"scancel"});
   EXPECT_EQ(holds_->link()->holds()[0].state, HoldState::kReleasing);
+}
+
+TEST_F(LiveHoldsTest, ANewLeaderLetsAgentsOfLentNodesWaitUntilItsManagersAreKnown) {
+  lead_with_a_loan();
+  EXPECT_EQ(admit(0, "pilot-3-1", "70").error().kind, ErrorKind::kEnvironment);
+  EXPECT_EQ(admit(0, "", "").error().kind, ErrorKind::kEnvironment) << "it runs in no hold";
+  EXPECT_TRUE(admit(1, "", "")) << "the node is the cluster's own";
+  begin();
+  EXPECT_TRUE(admit(0, "pilot-3-1", "70"));
+}
+
+TEST_F(LiveHoldsTest, ANodeWhoseManagerIsMissingStaysLentAndItsAgentWaits) {
+  lead_with_a_loan();
+  const auto agent_waits = [&] {
+    const Status admitted = admit(0, "pilot-3-1", "70");
+    ASSERT_FALSE(admitted);
+    EXPECT_EQ(admitted.error().kind, ErrorKind::kEnvironment) << admitted.error().message;
+    EXPECT_NE(admitted.error().message.find("hpc/pilot-3-1:70"), std::string::npos);
+    EXPECT_EQ(host_->state().node(NodeId(0)).loan.hold, "hpc/pilot-3-1:70");
+  };
+  holds_->begin({}, {});
+  agent_waits();
+  name_ = "renamed";
+  begin();
+  wait(Duration::seconds(1));
+  answer_list();
+  wait(Duration::seconds(30));
+  answer_list();
+  agent_waits();
+  name_ = "hpc";
+  begin();
+  EXPECT_TRUE(admit(0, "pilot-3-1", "70")) << "its manager is back";
+}
+
+TEST_F(LiveHoldsTest, ManagersMustLendWhatTheStateSaysIsLentUntilItsTimeIsOver) {
+  lead_with_a_loan();
+  EXPECT_TRUE(holds_->may_change_to(managers()));
+  const Status missing = holds_->may_change_to({});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().message,
+            "hpc/pilot-3-1:70 lends node0 now, so the manager \"hpc\" must lend it here, too: put "
+            "it back, or drain the node before it is left out");
+  name_ = "renamed";
+  EXPECT_FALSE(holds_->may_change_to(managers()));
+  time_.run_until(time_.now + Duration::hours(25));
+  EXPECT_TRUE(holds_->may_change_to({})) << "a manager that is gone for good is no obstacle";
 }
 
 TEST_F(LiveHoldsTest, NamesNodesThatTheFleetDoesNotHave) {

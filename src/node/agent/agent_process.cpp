@@ -179,12 +179,13 @@ void AgentProcess::on_lost(const Error& why) {
   session_.lose();
 }
 
-/// Another agent has the node, so no attempt here belongs to the controller any more: it may start
-/// the same work elsewhere. This agent ends once no rank runs, or when its patience is over.
+/// Another agent has the node, or it is not lent any more, so no attempt here belongs to the
+/// controller: it may start the same work elsewhere. This agent ends once no rank runs, or when its
+/// patience is over.
 void AgentProcess::leave_node(const Error& why) {
   constexpr Duration kPatience = Duration::seconds(10);
-  log_.error(wall(), "another agent has this node: the ranks here are killed, and this agent ends",
-             {{"why", why.message}});
+  log_.warning(wall(), "this agent leaves its node: ranks that are left here are killed",
+               {{"why", why.message}});
   session_.leave();
   const auto end = [this, replaced = Error{ErrorKind::kInput, why.message, {}}] {
     fail(tl::unexpected<Error>(replaced));

@@ -222,13 +222,6 @@ std::string exit_text(const v1::JobAttempt& attempt) {
   return fmt::format("{}, rank {}", attempt.exit_status(), attempt.exit_rank());
 }
 
-/// A time of day to a second: "2026-11-25T15:23:52Z".
-std::string second_text(Instant at) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  const std::int64_t ns = (at - Instant()).count_ns();
-  return (Instant() + Duration::seconds(ns / kSecond)).text();
-}
-
 /// Each attempt that is known, with where it ran and how it ended.
 std::string attempts_text(const v1::Job& job, Instant now) {
   TextTable table({{"ATTEMPT", Align::kRight},
@@ -368,12 +361,12 @@ namespace {
 
 std::string foreign_text(const v1::Node& node) {
   if (node.foreign().empty() || !node.has_foreign_until()) return node.foreign();
-  return fmt::format("{} until {}", node.foreign(), instant_of(node.foreign_until()).text());
+  return fmt::format("{} until {}", node.foreign(), second_text(instant_of(node.foreign_until())));
 }
 
 std::string hold_text(const v1::Node& node) {
   if (node.hold().empty() || !node.has_lent_until()) return node.hold();
-  return fmt::format("{} until {}", node.hold(), instant_of(node.lent_until()).text());
+  return fmt::format("{} until {}", node.hold(), second_text(instant_of(node.lent_until())));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ std::string manager_text(const v1::ResourceManager& manager, const LiveText& tex
   if (manager.foreign() > 0) {
     line += fmt::format("; others use {}", manager.foreign());
     if (manager.has_foreign_until()) {
-      line += ", the first until " + instant_of(manager.foreign_until()).text();
+      line += ", the first until " + second_text(instant_of(manager.foreign_until()));
     }
   }
   if (manager.has_wait_p50_s()) {
@@ -57,7 +57,7 @@ std::string manager_text(const v1::ResourceManager& manager, const LiveText& tex
   }
   if (!manager.refused().empty()) {
     line += fmt::format("\n  refused ({}); asked again at {}", escaped(manager.refused()),
-                        instant_of(manager.retry_at()).text());
+                        second_text(instant_of(manager.retry_at())));
   }
   if (!manager.newer().empty()) {
     line += fmt::format(
