@@ -2,11 +2,15 @@
 
 #include <fmt/format.h>
 #include <openssl/evp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
+#include <cerrno>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "base/assert.hpp"
@@ -63,17 +67,36 @@ std::string from_hex(std::string_view text) {
   return bytes;
 }
 
-/// Error: others than its owner may read or write the key.
+std::string user_name(::uid_t user) {
+  std::array<char, 4096> buffer{};
+  ::passwd entry{};
+  ::passwd* found = nullptr;
+  if (::getpwuid_r(user, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return std::to_string(user);
+  }
+  return entry.pw_name;
+}
+
+/// Error: others than this user and root own, read or write the key.
 Status check_owners(const std::string& path) {
-  using std::filesystem::perms;
-  std::error_code failed;
-  const perms mode = std::filesystem::status(path, failed).permissions();
-  const perms others = mode & (perms::group_all | perms::others_all);
-  if (failed || others == perms::none) return {};
+  constexpr ::mode_t kPermissions = 07777;
+  struct ::stat found{};
+  if (::stat(path.c_str(), &found) != 0) {
+    return input_error({path, 0, 0}, fmt::format("its owner and mode cannot be read: {}",
+                                                 std::generic_category().message(errno)));
+  }
+  const ::uid_t own = ::geteuid();
+  if (found.st_uid != own && found.st_uid != 0) {
+    return input_error(
+        {path, 0, 0}, fmt::format("its owner is the user {}, who can read the cluster's secrets in "
+                                  "the log; expected the controller's: `chown {} {}`",
+                                  user_name(found.st_uid), user_name(own), path));
+  }
+  if ((found.st_mode & (S_IRWXG | S_IRWXO)) == 0) return {};
   return input_error({path, 0, 0},
                      fmt::format("its mode is {:o}, so that others can read the cluster's secrets "
                                  "in the log: `chmod 600 {}`",
-                                 static_cast<unsigned>(mode), path));
+                                 found.st_mode & kPermissions, path));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "api/access/shared_files.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -139,6 +140,17 @@ TEST_F(SharedFilesTest, AKeyThatOthersCanReadIsRefused) {
     EXPECT_NE(files.error().text().find("`chmod 600 " + path + "`"), std::string::npos)
         << files.error().text();
   }
+}
+
+TEST_F(SharedFilesTest, AKeyThatAnotherUserOwnsIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "SKIPPED: only root can give a file away";
+  const std::string path = directory_ + "/cluster.key";
+  ASSERT_EQ(::chown(path.c_str(), 54'321, ::getegid()), 0);
+  const auto files = SharedFiles::open(real_->env(), directory_, directory_);
+  ASSERT_FALSE(files);
+  EXPECT_EQ(files.error().kind, ErrorKind::kInput);
+  EXPECT_NE(files.error().text().find("its owner is the user 54321"), std::string::npos)
+      << files.error().text();
 }
 
 TEST_F(SharedFilesTest, WithoutAKeyOrWithABadOneNothingStarts) {

@@ -83,12 +83,22 @@ Status Standby::open() {
   return recovered;
 }
 
+void Standby::wait_for_store(const Error& why) {
+  phase_ = Phase::kWaits;
+  log_.warning(env_.clock.now_wall(), "waits for the store", {{"why", why.message}});
+  call_at(env_.clock.now_monotonic() + kOpenAgain, &Standby::open_again);
+}
+
 bool Standby::is_away() const {
   const StorageResult<WriterSeen> seen = store_->look();
   return !seen && seen.error().failure == StorageFailure::kUnavailable;
 }
 
 void Standby::open_again() {
+  follower_.reset();
+  core_.reset();
+  store_.reset();
+  texts_due_ = true;
   if (Status opened = open(); !opened) give_up(opened.error());
 }
 
@@ -128,10 +138,15 @@ void Standby::take_texts() {
   if (phase_ != Phase::kFollows) return;
   texts_due_ = false;
   if (core_ == nullptr) {
-    if (Status recovered = recover(); !recovered) give_up(recovered.error());
+    const Status recovered = recover();
+    if (!recovered && is_away()) return wait_for_store(recovered.error());
+    if (!recovered) give_up(recovered.error());
     return;
   }
   StorageResult<StoreTexts> texts = texts_of(*store_);
+  if (!texts && texts.error().failure == StorageFailure::kUnavailable) {
+    return wait_for_store(texts.error());
+  }
   if (!texts) return give_up(texts.error());
   if (*texts == texts_.texts) return;
   if (Status taken = texts_.setup->take_up(*texts); !taken) return give_up(taken.error());

@@ -76,6 +76,9 @@ class Standby {
   /// The silence of the present writer after which it is replaced.
   [[nodiscard]] Duration patience() const;
   void open_again();
+  /// Begins anew with a store that gives no answer to what the next batch needs. The follower lives
+  /// until then, because this may be called from it, and what it reports is passed over.
+  void wait_for_store(const Error& why);
   void claim();
   void probe();
   void lead(StoreTerm term, Instant began);
@@ -96,7 +99,7 @@ class Standby {
   std::optional<TimerId> timer_;  ///< of the next claim, or try to open the store
   enum class Phase : std::uint8_t {
     kFollows,
-    kWaits,  ///< for a store that gives no answer, from the start on
+    kWaits,  ///< for a store that gives no answer, to read all of it
     kLeads,
     kFailed
   } phase_ = Phase::kFollows;

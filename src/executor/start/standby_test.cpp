@@ -166,6 +166,21 @@ TEST_F(StandbyTest, WhileTheStoreIsAwayNothingIsSaidAndNobodyTakesOver) {
   EXPECT_EQ(second.failure, "");
 }
 
+TEST_F(StandbyTest, AStandbyThatGetsNoAnswerForNewTextsBeginsAnew) {
+  Member& first = start_leader("a:1");
+  Member& second = start("b:1");
+  await([&] { return second.leader == "a:1"; });
+  MemorySharedStore* const cut = second.store;
+  cut->cut();
+  ASSERT_TRUE(first.controller->store().log().put_texts_now({{"secret.a", "b"}}));
+  submit(first, "one");
+  await([&] { return second.store != cut || !second.failure.empty(); });
+  EXPECT_EQ(second.failure, "");
+  await([&] { return answers_.contains("one") && second.standby->newest() == service_.newest(); });
+  ASSERT_NE(second.standby->state(), nullptr);
+  EXPECT_EQ(second.standby->state()->job(JobId(0)).name, "one");
+}
+
 TEST_F(StandbyTest, AStandbyArchivesWhatTheLeaderArchives) {
   Member& first = start_leader("a:1");
   Member& second = start("b:1");

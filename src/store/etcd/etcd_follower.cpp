@@ -54,7 +54,9 @@ class EtcdFollower::Run {
   StorageStatus catch_up() {
     StorageResult<EtcdState> state = reader_.state();
     if (!state) return forward_failure(state);
-    if (StorageStatus fits = check_state(*state); !fits) return fits;
+    StorageStatus fits = check_open(*client_, *state);
+    if (fits) fits = check_state(*state);
+    if (!fits) return fits;
     if (newest_ < state->seen.newest) outbox_->post_ahead(state->seen.newest);
     while (newest_ < state->seen.newest && !outbox_->ended()) {
       if (StorageStatus read = read_some(state->seen.newest); !read) return read;
@@ -144,7 +146,8 @@ class EtcdFollower::Run {
     StorageResult<EtcdState> state = reader_.state();
     if (!state) return forward_failure(state);
     reported_ = false;
-    return state->seen == seen_ ? Verdict::kGoOn : Verdict::kDoubt;
+    const bool same = state->seen == seen_ && state->moved_to.empty();
+    return same ? Verdict::kGoOn : Verdict::kDoubt;
   }
 
   StorageResult<Verdict> hear(const etcd::WatchResponse& message) {

@@ -218,6 +218,20 @@ TEST_F(EtcdFollowerTest, EndsAtADamagedBatchAndNamesItsKey) {
       << failures()[0].message;
 }
 
+TEST_F(EtcdFollowerTest, EndsWhereTheLogIsClosed) {
+  begin();
+  append(1, "one");
+  follow();
+  ASSERT_TRUE(wait_for_batch(1));
+  const auto client = *EtcdClient::make(server().location());
+  EtcdWriter writer(*client, 0);
+  const WriterSeen seen = EtcdReader(*client).state()->seen;
+  ASSERT_TRUE(writer.close(*writer.claim({.seen = seen, .writer = ""}), "/new/store"));
+  ASSERT_TRUE(wait([this] { return !failures().empty(); }));
+  EXPECT_NE(failures()[0].message.find("moved the log to /new/store"), std::string::npos)
+      << failures()[0].message;
+}
+
 TEST_F(EtcdFollowerTest, AfterItsEndNothingCallsBack) {
   begin();
   append(1, "one");

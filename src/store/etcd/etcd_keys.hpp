@@ -1,6 +1,7 @@
 // store/etcd/etcd_keys.hpp - the keys of one log in etcd. All begin with "/orrery/CLUSTER/".
 //
-//   format              version of this layout, as text
+//   format              version of this layout, as text; of a log that was closed after it was
+//                       copied: "moved to " and the place of the copy
 //   term                newest claim (store/etcd/etcd_state.hpp)
 //   beat                term of the writer, written at least every StoreTraits::beat_every
 //   log/N               batch N; N has 16 hexadecimal digits

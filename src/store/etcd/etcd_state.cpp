@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "store/etcd/etcd_blob.hpp"
 
@@ -36,6 +37,10 @@ StorageStatus take_format(const std::string& store, const etcd::RangeResponse& f
   const etcd::KeyValue& format = found.kvs(0);
   state.format_mark = format.mod_revision();
   if (format.value() == kEtcdFormat) return {};
+  if (format.value().starts_with(kEtcdMoved)) {
+    state.moved_to = format.value().substr(std::string_view(kEtcdMoved).size());
+    return {};
+  }
   return store_error(StorageFailure::kOther,
                      fmt::format("{}: the key {} says that the log has the layout \"{}\", this "
                                  "program reads layout {}; a newer program may have written it",
@@ -110,6 +115,20 @@ StorageResult<EtcdClaim> parse_claim(const std::string& store, const etcd::KeyVa
   const std::int64_t lasts = speaks_for.is_number_integer() ? speaks_for.get<std::int64_t>() : 0;
   return EtcdClaim{term.get<std::uint64_t>(), writer.get<std::string>(), *number,
                    Duration::nanoseconds(lasts)};
+}
+
+StorageStatus check_open(const EtcdClient& client, const EtcdState& state) {
+  if (state.moved_to.empty()) return {};
+  const std::string start =
+      is_etcd_url(state.moved_to)
+          ? fmt::format("start the controllers with --store '{}' and its files", state.moved_to)
+          : "start the controller in the directory of the cluster that has it as its store";
+  return store_error(
+      StorageFailure::kOther,
+      fmt::format("{}: is closed: `orrery store copy` moved the log to {}; {}. If no controller "
+                  "has ever run on that copy, this log is opened again by: etcdctl put {} {}",
+                  client.name(), state.moved_to, start,
+                  EtcdKeys(client.location().prefix()).format(), kEtcdFormat));
 }
 
 StorageResult<EtcdState> read_state(EtcdClient& client, const EtcdKeys& keys) {

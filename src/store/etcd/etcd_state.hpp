@@ -34,6 +34,7 @@ struct EtcdClaim {
 struct EtcdState {
   std::int64_t revision = 0;     ///< of etcd, when this was read
   std::int64_t format_mark = 0;  ///< revision of the key `format`; 0: the store was never claimed
+  std::string moved_to;          ///< place of the copy that the log goes on in; empty: it is open
   WriterSeen seen;
   std::uint64_t nonce = 0;  ///< of the newest claim
   std::uint64_t oldest = 1;
@@ -45,6 +46,11 @@ struct EtcdState {
 /// Errors: kOther: a newer layout, or a damaged key.
 [[nodiscard]] StorageResult<EtcdState> read_state(EtcdClient& client, const EtcdKeys& keys);
 
+/// Error kOther: the log is closed; says where it goes on, and how to open it again.
+[[nodiscard]] StorageStatus check_open(const EtcdClient& client, const EtcdState& state);
+
 inline constexpr const char* kEtcdFormat = "1";
+/// What the key `format` of a closed log begins with; the place of its copy follows.
+inline constexpr const char* kEtcdMoved = "moved to ";
 
 }  // namespace orrery

@@ -40,7 +40,8 @@ StorageResult<std::unique_ptr<EtcdStore>> EtcdStore::open(const EtcdLocation& lo
   store->mark_ = *std::move(mark);
   StorageResult<EtcdState> state = store->reader_.state();
   if (!state) return forward_failure(state);
-  StorageStatus good = store->mark_->check(location, state->seen);
+  StorageStatus good = check_open(*store->client_, *state);
+  if (good) good = store->mark_->check(location, state->seen);
   if (!good) return forward_failure(good);
   return store;
 }
@@ -79,9 +80,9 @@ StorageResult<StoreTerm> EtcdStore::claim_above(StoreTerm passed) {
   for (int tries = 0; tries < kClaimsMax; ++tries) {
     StorageResult<EtcdState> state = reader_.state();
     if (!state) return forward_failure(state);
-    if (StorageStatus good = mark_->check(client_->location(), state->seen); !good) {
-      return forward_failure(good);
-    }
+    StorageStatus good = check_open(*client_, *state);
+    if (good) good = mark_->check(client_->location(), state->seen);
+    if (!good) return forward_failure(good);
     term = writer_.claim({.seen = state->seen,
                           .writer = "",
                           .rule = ClaimRule::kTakeOver,

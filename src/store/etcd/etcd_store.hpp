@@ -34,8 +34,8 @@ struct EtcdStoreSettings {
 class EtcdStore final : public SharedStore {
  public:
   /// Opens the log to follow or to write, and the directory `local` of this process. Errors:
-  /// kUnavailable: etcd gives no answer; another process has `local`; a newer layout; the log lacks
-  /// what the mark of this machine names.
+  /// kUnavailable: etcd gives no answer; another process has `local`; a newer layout; the log is
+  /// closed (it was copied), or lacks what the mark of this machine names.
   [[nodiscard]] static StorageResult<std::unique_ptr<EtcdStore>> open(
       const EtcdLocation& location, const std::string& local, EtcdStoreSettings settings = {});
   /// Opens the log to read, without an archive. Error kNotFound: there is no log.

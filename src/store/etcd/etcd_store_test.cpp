@@ -285,7 +285,32 @@ TEST_F(EtcdStoreTest, ALogThatLacksWhatThisMachineWroteIsRefused) {
       << refusal();
   EXPECT_TRUE(open("another")) << "a machine that has seen nothing has nothing to compare";
   erase(keys_under(keys().prefix()));
-  EXPECT_NE(refusal().find("its newest batch is 0 of term 0"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("there is no log here, and this machine has seen batch 3 and term 1"),
+            std::string::npos)
+      << refusal();
+  EXPECT_NE(refusal().find("`etcdctl snapshot restore`"), std::string::npos) << refusal();
+}
+
+TEST_F(EtcdStoreTest, AClosedLogIsReadButOpenedAndClaimedByNobody) {
+  const auto former = open();
+  const StoreTerm before = *former->claim();
+  ASSERT_TRUE(former->append(before, {1, "one"}));
+  const auto standby = open("standby");
+  const auto client = *EtcdClient::make(server().location());
+  EtcdReader reader(*client);
+  EtcdWriter writer(*client, 0);
+  const StoreTerm term = *writer.claim({.seen = reader.state()->seen, .writer = ""});
+  ASSERT_TRUE(writer.close(term, "etcd://host:1/new"));
+  ASSERT_TRUE(writer.close(term, "etcd://host:1/new")) << "the answer to the first may be lost";
+  expect_failure(former->append(before, {2, "two"}), StorageFailure::kSuperseded, "");
+  expect_failure(standby->claim(), StorageFailure::kOther, "is closed");
+  expect_failure(standby->claim_after(*standby->look(), "w"), StorageFailure::kSuperseded, "");
+  EXPECT_NE(refusal("new machine").find("start the controllers with --store 'etcd://host:1/new'"),
+            std::string::npos)
+      << refusal("new machine");
+  EXPECT_EQ((*EtcdStore::open_to_read(server().location()))->extent()->newest, 1u);
+  put(keys().format(), "1");
+  EXPECT_TRUE(standby->claim()) << "the remedy that the refusal names";
 }
 
 TEST_F(EtcdStoreTest, AClaimAlsoChecksWhatThisMachineWrote) {

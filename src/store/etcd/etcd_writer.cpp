@@ -84,6 +84,8 @@ StorageResult<StoreTerm> EtcdWriter::claim(const EtcdClaimRequest& request) {
   txn.put(keys_.term(), claim.json()).else_get(keys_.term());
   if (seen.term == 0) {
     txn.if_written_at(keys_.format(), 0).put(keys_.format(), kEtcdFormat);
+  } else {
+    txn.if_value(keys_.format(), kEtcdFormat);
   }
   if (request.rule == ClaimRule::kUnlessWritten) {
     txn.if_written_at(keys_.beat(), static_cast<std::int64_t>(seen.beat_mark));
@@ -181,6 +183,17 @@ StorageStatus EtcdWriter::beat(StoreTerm term) {
     // Nothing depends on it: the next one drops more.
     static_cast<void>(client_.compact(std::exchange(kept_from_, done->header().revision())));
   }
+  return {};
+}
+
+StorageStatus EtcdWriter::close(StoreTerm term, const std::string& moved_to) {
+  StorageResult<Fence> fence = fence_of(term);
+  if (!fence) return forward_failure(fence);
+  EtcdTxn txn = fenced(*fence);
+  txn.put(keys_.format(), kEtcdMoved + moved_to);
+  txn.put(keys_.beat(), std::to_string(number_of(term)));
+  const auto done = commit(*fence, txn);
+  if (!done) return tl::unexpected(done.error());
   return {};
 }
 

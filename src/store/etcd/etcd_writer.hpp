@@ -12,7 +12,8 @@
 //      etcd carries out late cannot bring old bytes back.
 //   4. An etcd that becomes full can write and then say that it is full, so the head is read then.
 //   5. Parts come before their head. Parts without a head are removed after the next claim.
-//   6. Every transaction that puts something puts a batch or the beat, which claims compare: a
+//   6. A claim compares the key `format`, so a closed log is claimed by nobody.
+//   7. Every transaction that puts something puts a batch or the beat, which claims compare: a
 //      follower that has not heard of the write claims nothing. One that only drops puts nothing,
 //      so that an etcd without space takes it.
 // Cost: one round trip for what fits into 1 MiB; one more for each part of 512 KiB.
@@ -49,7 +50,7 @@ class EtcdWriter {
         keys_(client.location().prefix()),
         snapshot_bytes_per_second_(snapshot_bytes_per_second) {}
 
-  /// Error kSuperseded: the store is not as `seen` says; nothing was claimed.
+  /// Error kSuperseded: the store is not as `seen` says, or is closed; nothing was claimed.
   [[nodiscard]] StorageResult<StoreTerm> claim(const EtcdClaimRequest& request);
   [[nodiscard]] StorageStatus beat(StoreTerm term);
   [[nodiscard]] StorageStatus append(StoreTerm term, const Batch& batch);
@@ -58,6 +59,8 @@ class EtcdWriter {
   [[nodiscard]] StorageStatus begin_at(StoreTerm term, const Batch& covers);
   [[nodiscard]] StorageStatus drop_covered(StoreTerm term, std::uint64_t covers);
   [[nodiscard]] StorageStatus put_texts(StoreTerm term, const StoreTexts& texts);
+  /// Closes the log, which goes on in a copy at `moved_to`: no controller opens or claims it.
+  [[nodiscard]] StorageStatus close(StoreTerm term, const std::string& moved_to);
   /// Error kSuperseded: this writer does not hold that term, as far as it knows.
   [[nodiscard]] StorageStatus check(StoreTerm term) const;
   /// Newest batch that this writer knows.

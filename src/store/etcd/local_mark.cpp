@@ -37,6 +37,15 @@ LocalMark::~LocalMark() { static_cast<void>(file_.raise(reached_)); }
 StorageStatus LocalMark::check(const EtcdLocation& location, const WriterSeen& seen) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (seen.newest >= reached_.batch && seen.term >= reached_.term) return {};
+  if (seen.term == 0) {
+    return store_error(
+        StorageFailure::kOther,
+        fmt::format("{}: there is no log here, and this machine has seen batch {} and term {} of "
+                    "one ({}/{}): name the store that this STATE belongs to, or restore its "
+                    "backup with `etcdctl snapshot restore`",
+                    location.text(), reached_.batch, reached_.term, directory_,
+                    HighWaterFile::kName));
+  }
   return store_error(
       StorageFailure::kOther,
       fmt::format("{}: was restored from a backup, or is another store: its newest batch is {} of "

@@ -34,6 +34,14 @@ EtcdTxn& EtcdTxn::if_exists(const std::string& key) {
   return *this;
 }
 
+EtcdTxn& EtcdTxn::if_value(const std::string& key, std::string value) {
+  etcd::Compare& compare = *request_.add_compare();
+  compare.set_target(etcd::Compare::VALUE);
+  compare.set_key(key);
+  compare.set_value(std::move(value));
+  return *this;
+}
+
 EtcdTxn& EtcdTxn::put(const std::string& key, std::string value) {
   etcd::PutRequest& put = *request_.add_success()->mutable_request_put();
   put.set_key(key);

@@ -26,6 +26,7 @@ class EtcdTxn {
   /// The key was last written at this revision; 0: it does not exist.
   EtcdTxn& if_written_at(const std::string& key, std::int64_t revision);
   EtcdTxn& if_exists(const std::string& key);
+  EtcdTxn& if_value(const std::string& key, std::string value);
   EtcdTxn& put(const std::string& key, std::string value);
   EtcdTxn& erase(const EtcdKeyRange& keys);
   EtcdTxn& get(etcd::RangeRequest keys);

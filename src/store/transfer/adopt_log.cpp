@@ -47,9 +47,14 @@ Result<AdoptableLog> find_adoptable(const EtcdLocation& location, const std::str
   StorageResult<EtcdState> state = reader.state();
   if (!state) return forward_error(state);
   if (state->format_mark == 0) {
-    return input_error({}, fmt::format("{}: no log here; the key {} is missing", reader.name(),
-                                       reader.keys().format()));
+    return input_error(
+        {},
+        fmt::format("{}: no log here; the key {} is missing, so there is nothing to adopt: name "
+                    "the store that this STATE belongs to, or restore its backup first with "
+                    "`etcdctl snapshot restore`",
+                    reader.name(), reader.keys().format()));
   }
+  if (StorageStatus open = check_open(**client, *state); !open) return forward_error(open);
   AdoptableLog found{**mark, std::move(state->seen)};
   if (found.seen.newest >= found.marked.batch && found.seen.term >= found.marked.term) {
     return infeasible(fmt::format(

@@ -83,6 +83,7 @@ TEST_F(AdoptLogTest, WhereNothingIsLostThereIsNothingToAdopt) {
   const Result<AdoptableLog> no_log = find_adoptable(location("none"), local());
   ASSERT_FALSE(no_log);
   EXPECT_EQ(no_log.error().kind, ErrorKind::kInput);
+  EXPECT_NE(no_log.error().message.find("`etcdctl snapshot restore`"), std::string::npos);
 }
 
 TEST_F(AdoptLogTest, WhileAControllerRunsNothingChanges) {

@@ -8,6 +8,7 @@
 
 #include "store/etcd/etcd_reader.hpp"
 #include "store/etcd/etcd_store.hpp"
+#include "store/etcd/etcd_writer.hpp"
 #include "store/etcd/store_url.hpp"
 #include "store/sqlite/sqlite_store.hpp"
 
@@ -16,6 +17,8 @@ namespace {
 
 /// Added to a term where the newest term that the cluster's agents have seen is unknown.
 constexpr std::uint64_t kTermsPassedOver = 1'000'000;
+/// How often an etcd that gives no answer is asked to close a log.
+constexpr int kCloseTries = 5;
 
 tl::unexpected<Error> source_failed(StorageError error) {
   if (error.failure == StorageFailure::kNotFound) error.kind = ErrorKind::kInput;
@@ -57,6 +60,7 @@ Result<CopySource> source_in_etcd(const EtcdLocation& location, const CopySource
   EtcdReader log(**client);
   StorageResult<EtcdState> state = log.state();
   if (!state) return forward_error(state);
+  if (StorageStatus open = check_open(**client, *state); !open) return forward_error(open);
   if (Status quiet = watch_quiet(log, state->seen, place.watch); !quiet) {
     return forward_error(quiet);
   }
@@ -65,7 +69,11 @@ Result<CopySource> source_in_etcd(const EtcdLocation& location, const CopySource
   const std::string local = place.state + "/store";
   StorageResult<std::optional<HighWater>> mark = read_high_water(local);
   if (!mark) return forward_error(mark);
-  CopySource source{.lock = {}, .log = *std::move(opened), .archive = nullptr, .reached = {}};
+  CopySource source{.lock = {},
+                    .log = *std::move(opened),
+                    .archive = nullptr,
+                    .reached = {},
+                    .seen = state->seen};
   const HighWater marked = mark->value_or(HighWater{});
   source.reached = {.batch = state->seen.newest,
                     .term = std::max(state->seen.term, marked.term),
@@ -86,6 +94,30 @@ Result<CopySource> open_copy_source(const CopySourcePlace& place) {
   Result<EtcdLocation> location = parse_etcd_location(place.url);
   if (!location) return forward_error(location);
   return source_in_etcd(*location, place);
+}
+
+Status close_source(const EtcdLocation& location, const CopySource& source,
+                    const std::string& moved_to) {
+  auto client = EtcdClient::make(location);
+  if (!client) return forward_error(client);
+  EtcdWriter writer(**client, 0);
+  const auto close = [&]() -> StorageStatus {
+    StorageResult<StoreTerm> term =
+        writer.claim({.seen = source.seen, .writer = "", .rule = ClaimRule::kUnlessWritten});
+    if (!term) return forward_failure(term);
+    StorageStatus closed;
+    for (int tries = 0; tries < kCloseTries; ++tries) {
+      closed = writer.close(*term, moved_to);
+      if (closed || closed.error().failure != StorageFailure::kUnavailable) break;
+    }
+    return closed;
+  };
+  StorageStatus closed = close();
+  if (closed) return {};
+  if (closed.error().failure != StorageFailure::kSuperseded) return forward_error(closed);
+  return infeasible(fmt::format(
+      "{}: was written while it was copied; stop every controller of this log, and copy it again",
+      location.text()));
 }
 
 }  // namespace orrery

@@ -184,6 +184,22 @@ TEST_F(LogCopyTest, WhatIsWrittenMeanwhileIsNotQuiet) {
   EXPECT_NE(written.error().message.find("stop every controller"), std::string::npos);
 }
 
+TEST_F(LogCopyTest, ASourceThatWasWrittenMeanwhileStaysOpen) {
+  write_source();
+  ASSERT_TRUE(copy(path("from"), url("there")));
+  const EtcdLocation location = *parse_etcd_location(url("there"));
+  auto store = *open_store(url("there"), path("state/store"));
+  const StoreTerm term = *store->claim();
+  const Result<CopySource> source = open_copy_source({url("there"), path("state"), Duration()});
+  ASSERT_TRUE(source) << source.error().text();
+  ASSERT_TRUE(store->beat(term));
+  const Status closed = close_source(location, *source, "/new");
+  ASSERT_FALSE(closed);
+  EXPECT_EQ(closed.error().kind, ErrorKind::kInfeasible);
+  EXPECT_NE(closed.error().message.find("was written while it was copied"), std::string::npos);
+  EXPECT_TRUE(store->beat(term));
+}
+
 TEST_F(LogCopyTest, BothTargetsBeginOnceWithASnapshotAndATermOfTheirOwn) {
   for (const std::string& to : {url("new"), path("new")}) {
     auto target = *open_copy_target(to, path("state"));

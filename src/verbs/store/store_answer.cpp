@@ -9,6 +9,7 @@
 #include "base/text/count_text.hpp"
 #include "control/state/snapshot.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "store/etcd/etcd_store.hpp"
 #include "store/etcd/store_url.hpp"
 #include "store/etcd_api/etcd_location.hpp"
 #include "store/event_json.hpp"
@@ -53,11 +54,74 @@ Result<Batch> checked_snapshot(SqliteStore& store, const ControlSetup& setup) {
   return Batch{history->newest, seal_snapshot(history->history_hash, state)};
 }
 
+struct AskedLeader {
+  std::string address;  ///< empty: none of the cluster's controllers leads
+  v1::ControllerState state;
+};
+
+AskedLeader find_leader(const LiveSession& session) {
+  for (const std::string& address : session.controllers()) {
+    Result<v1::ControllerState> state = session.client_of(address)->call<v1::ControllerState>(
+        "GetController", v1::GetControllerRequest());
+    if (state && state->leads()) return {address, *std::move(state)};
+  }
+  return {};
+}
+
+/// Whether the leader that was asked between both looks at a log is the log's writer: it has the
+/// address and term of the log's claim, and a newest batch between those that were seen.
+bool writes(const AskedLeader& leader, const WriterSeen& before, const WriterSeen& after) {
+  // A writer is known by its address for gRPC and, after a space, that for HTTP.
+  const std::string writer = after.writer.substr(0, after.writer.find(' '));
+  const std::uint64_t batch = leader.state.batch();
+  return leader.address == writer && leader.state.term() == after.term && before.newest <= batch &&
+         batch <= after.newest;
+}
+
+/// Error (kInput): the log at `url` is not that of the cluster which the options name.
+Status check_cluster_of(const CommandOptions& options, const LiveSession& session,
+                        const std::string& url) {
+  constexpr int kTriesMax = 5;
+  Result<EtcdLocation> location = parse_etcd_location(url);
+  if (!location) return forward_error(location);
+  auto log = EtcdStore::open_to_read(*location);
+  if (!log) return store_failed(log.error());
+  auto client = EtcdClient::make(*location);
+  if (!client) return store_failed(client.error());
+  EtcdReader reader(**client);
+  AskedLeader leader;
+  WriterSeen seen;
+  // A leader that writes hears a little later than the log's readers that a batch is there.
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    StorageResult<EtcdState> before = reader.state();
+    if (!before) return store_failed(before.error());
+    leader = find_leader(session);
+    StorageResult<EtcdState> after = reader.state();
+    if (!after) return store_failed(after.error());
+    if (writes(leader, before->seen, after->seen)) return {};
+    seen = std::move(after->seen);
+  }
+  const std::string led =
+      leader.address.empty()
+          ? "none of its controllers leads"
+          : fmt::format("its leader {} is in term {}, at batch {}", leader.address,
+                        leader.state.term(), leader.state.batch());
+  return input_error(
+      {}, fmt::format("{}: is not the log of the cluster in {}: the controller at {} has written "
+                      "the log, in term {}, up to batch {}, and of the cluster {}; expected the "
+                      "directory of the log's own cluster with --dir",
+                      location->text(), cluster_directory(options), seen.writer, seen.term,
+                      seen.newest, led));
+}
+
 /// The controller that writes the store does it: that of the cluster which the options name.
 Result<VerbAnswer> compact_online(const CommandOptions& options, const std::string& store) {
   constexpr Duration kPatience = Duration::minutes(10);
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options, kPatience);
   if (!session) return forward_error(session);
+  if (is_etcd_url(store)) {
+    if (Status own = check_cluster_of(options, **session, store); !own) return forward_error(own);
+  }
   Result<v1::CompactStoreResponse> done = (*session)->client().call<v1::CompactStoreResponse>(
       "CompactStore", v1::CompactStoreRequest());
   if (!done) return forward_error(done);

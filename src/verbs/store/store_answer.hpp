@@ -30,7 +30,8 @@ namespace orrery {
 [[nodiscard]] Result<VerbAnswer> back_up_store(const std::string& path, const std::string& to);
 /// Replaces the log so far with a snapshot; the controller that writes the store does it where
 /// there is one, and always where the log is in etcd: that of the cluster which the options name.
-/// Error besides: nothing to compact (kInfeasible).
+/// Errors besides: nothing to compact (kInfeasible); the log in etcd is not that of the cluster
+/// (kInput), and nothing was asked for.
 [[nodiscard]] Result<VerbAnswer> compact_store(const CommandOptions& options,
                                                const std::string& path);
 

@@ -78,12 +78,28 @@ VerbAnswer adopted_answer(const EtcdLocation& location, const AdoptableLog& foun
   return answer;
 }
 
-/// Whether the copy's mark is now that of the source, on which a controller then starts no more.
+/// Whether a controller starts on the source no more: a log in etcd is closed, and a directory if
+/// the copy's mark is now its own.
 bool closes_source(const CopyStoreRequest& request) {
+  if (is_etcd_url(request.from)) return true;
   std::error_code none;
-  return is_etcd_url(request.to) && !is_etcd_url(request.from) &&
-         std::filesystem::equivalent(directory_of_url(request.from), request.state + "/store",
-                                     none);
+  return is_etcd_url(request.to) && std::filesystem::equivalent(directory_of_url(request.from),
+                                                                request.state + "/store", none);
+}
+
+/// Closes a log in etcd, so that no controller that was off during the copy claims it.
+Status close_copied(const CopyStoreRequest& request, const CopySource& source) {
+  if (!is_etcd_url(request.from)) return {};
+  Result<EtcdLocation> from = parse_etcd_location(request.from);
+  if (!from) return forward_error(from);
+  if (!is_etcd_url(request.to)) {
+    std::error_code none;
+    const std::string directory = directory_of_url(request.to);
+    return close_source(*from, source, std::filesystem::absolute(directory, none).string());
+  }
+  Result<EtcdLocation> to = parse_etcd_location(request.to);
+  if (!to) return forward_error(to);
+  return close_source(*from, source, to->text());
 }
 
 /// The commands after a copy. The files of the cluster are no part of a log in a directory.
@@ -143,6 +159,14 @@ Error incomplete(const CopyStoreRequest& request, Error error) {
   return error;
 }
 
+Error not_closed(const CopyStoreRequest& request, Error error) {
+  error.message += fmt::format(
+      "; {} could not be closed, and {} would be a second log of the same "
+      "cluster: remove that",
+      request.from, request.to);
+  return error;
+}
+
 Result<VerifiedHistory> verified_copy(const CopyStoreRequest& request, const CopyPlan& plan) {
   auto copy = open_store_to_read(request.to);
   if (!copy) return forward_error(copy);
@@ -190,6 +214,9 @@ Result<VerbAnswer> copy_store(const CommandOptions& options, const CopyStoreRequ
   target->reset();
   Result<VerifiedHistory> verified = verified_copy(request, *plan);
   if (!verified) return tl::unexpected(incomplete(request, std::move(verified.error())));
+  if (Status closed = close_copied(request, *source); !closed) {
+    return tl::unexpected(not_closed(request, std::move(closed.error())));
+  }
   return copied_answer(request, *plan, *copied, *verified);
 }
 

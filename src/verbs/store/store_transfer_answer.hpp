@@ -26,8 +26,9 @@ struct CopyStoreRequest {
   std::string state;  ///< directory of a controller; empty: that of the cluster (--dir)
   Duration watch = kQuietWatch;
 };
-/// Copies a log, and checks that both have the same history. Errors: no log at `from` (kInput);
-/// something at `to`; a controller runs; damage of the log, with its place; of the files and etcd.
+/// Copies a log, and checks that both have the same history; then closes a `from` in etcd. Errors:
+/// no log at `from` (kInput); something at `to`; a controller runs; damage of the log, with its
+/// place; of the files and etcd. A log that was not copied whole stays open.
 [[nodiscard]] Result<VerbAnswer> copy_store(const CommandOptions& options,
                                             const CopyStoreRequest& request);
 

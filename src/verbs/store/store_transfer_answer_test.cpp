@@ -80,8 +80,33 @@ TEST_F(StoreTransfer, SealedFilesAreCopiedFromEtcdToEtcdAlone) {
   }
   ASSERT_TRUE(copy_store({}, {url(), url("second"), path("second"), Duration()}));
   EXPECT_EQ((*open_store_to_read(url("second")))->texts()->at("secret.tokens"), "sealed");
-  ASSERT_TRUE(copy(url(), path("back")));
+  ASSERT_TRUE(copy(url("second"), path("back")));
   EXPECT_FALSE((*open_store_to_read(path("back")))->texts()->contains("secret.tokens"));
+}
+
+TEST_F(StoreTransfer, AControllerThatWasOffDuringTheCopyFindsTheLogClosed) {
+  ASSERT_TRUE(copy(source(), url()));
+  const auto off = *open_store(url(), path("off/store"));
+  EXPECT_FALSE(copy(url(), source())) << "something is there";
+  ASSERT_TRUE(off->claim()) << "a failed copy leaves the log open";
+  const Result<VerbAnswer> moved = copy_store({}, {url(), url("new"), path("new"), Duration()});
+  ASSERT_TRUE(moved) << moved.error().text();
+  EXPECT_NE(moved->text.find(url() + " is closed: a controller starts on it no more\n"),
+            std::string::npos)
+      << moved->text;
+  EXPECT_FALSE(off->claim());
+  const auto started = open_store(url(), path("third/store"));
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().message.find("`orrery store copy` moved the log to " + url("new")),
+            std::string::npos)
+      << started.error().message;
+  EXPECT_FALSE(copy(url(), path("again"))) << "one copy goes on";
+  ASSERT_TRUE(copy_store({}, {url("new"), path("back"), path("new"), Duration()}));
+  const auto refused = open_store(url("new"), path("new/store"));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("moved the log to " + path("back")), std::string::npos)
+      << refused.error().message;
+  EXPECT_TRUE(verify_store(url("new"))->verdict) << "it can still be read";
 }
 
 TEST_F(StoreTransfer, ALogInEtcdIsVerifiedAndExported) {
@@ -147,16 +172,62 @@ TEST(StoreOfAnotherKind, BackupOfALogInEtcdSaysWhatToUse) {
   EXPECT_NE(backup.error().message.find("etcdctl snapshot save file.db"), std::string::npos);
 }
 
-class CompactSharedLogTest : public LiveClusterTest {};
+/// A cluster whose leader has written two batches of a log in etcd, in term 1.
+class CompactSharedLogTest : public LiveClusterTest {
+ protected:
+  void SetUp() override {
+    if (!etcd_installed()) GTEST_SKIP() << "SKIPPED: " << kEtcdProgram << " is not installed";
+    LiveClusterTest::SetUp();
+    server_ = std::make_unique<EtcdServer>();
+    v1::CompactStoreResponse done;
+    done.set_snapshot(7);
+    done.set_snapshot_bytes(100);
+    done.set_dropped_batches(3);
+    answers<v1::CompactStoreRequest>("CompactStore", done);
+    leads(1, 2);
+    write_cluster_directory();
+    write_log("own", controller_.address());
+  }
+  void leads(std::uint64_t term, std::uint64_t batch) {
+    v1::ControllerState state;
+    state.set_leads(true);
+    state.set_term(term);
+    state.set_batch(batch);
+    answers<v1::GetControllerRequest>("GetController", state);
+  }
+  /// Two batches, in term 1.
+  void write_log(const std::string& cluster, const std::string& address) const {
+    auto store = *EtcdStore::open(server_->location(cluster), files_.path(cluster));
+    const StoreTerm term = *store->claim_after({}, address + " 127.0.0.1:80");
+    ASSERT_TRUE(store->append(term, {1, "one"}));
+    ASSERT_TRUE(store->append(term, {2, "two"}));
+  }
+  [[nodiscard]] std::string url(const std::string& cluster) const {
+    return server_->location(cluster).text();
+  }
+
+ private:
+  std::unique_ptr<EtcdServer> server_;
+};
+
+TEST_F(CompactSharedLogTest, TheLogOfAnotherClusterIsNotCompacted) {
+  write_log("other", "127.0.0.1:1");
+  const Result<VerbAnswer> other = compact_store(options_, url("other"));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::kInput);
+  for (const std::string& name : {url("other"), files_.path("cluster"), controller_.address()}) {
+    EXPECT_NE(other.error().message.find(name), std::string::npos) << other.error().message;
+  }
+  EXPECT_EQ(compact_store(options_, url("none")).error().kind, ErrorKind::kInput);
+  leads(2, 2);
+  EXPECT_FALSE(compact_store(options_, url("own"))) << "it is in another term";
+  leads(1, 9);
+  EXPECT_FALSE(compact_store(options_, url("own"))) << "it has batches that the log has not";
+  EXPECT_TRUE(heard<v1::CompactStoreRequest>("CompactStore").empty());
+}
 
 TEST_F(CompactSharedLogTest, TheLeaderOfTheClusterDoesIt) {
-  v1::CompactStoreResponse done;
-  done.set_snapshot(7);
-  done.set_snapshot_bytes(100);
-  done.set_dropped_batches(3);
-  answers<v1::CompactStoreRequest>("CompactStore", done);
-  write_cluster_directory();
-  const std::string url = "etcd://127.0.0.1:1/none";
+  const std::string url = this->url("own");
   const Result<VerbAnswer> compact = compact_store(options_, url);
   ASSERT_TRUE(compact) << compact.error().text();
   EXPECT_EQ(compact->text, url +
