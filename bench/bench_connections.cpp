@@ -9,19 +9,14 @@
 //   bench_connections --watchers DIR N  likewise; says when an event has reached all of them
 #include <grpcpp/create_channel.h>
 #include <grpcpp/generic/generic_stub.h>
-#include <spawn.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdio>
 #include <deque>
-#include <sstream>
 
-#include "agent/agent.hpp"
-#include "api/agents/agent_channel.hpp"
-#include "base/system/real_env.hpp"
+#include "bench/agent_swarm.hpp"
+#include "bench/bench_process.hpp"
 #include "bench/live_cluster.hpp"
 #include "bench/live_load.hpp"
 
@@ -34,111 +29,6 @@ constexpr int kWatchersOfAChannel = 100;
 constexpr int kSubmissions = 20'000;
 constexpr int kNodes = 16'384;
 constexpr int kWaiting = 100'000;
-
-[[noreturn]] void give_up(const std::string& why) {
-  fmt::print(stderr, "bench_connections: {}\n", why);
-  std::exit(1);
-}
-
-template <class T>
-T value_of(Result<T> result) {
-  if (!result) give_up(result.error().text());
-  return *std::move(result);
-}
-
-void say(const std::string& line) {
-  fmt::print("{}\n", line);
-  (void)std::fflush(stdout);
-}
-
-// --- Agents -------------------------------------------------------------------------------------
-
-class SwarmAgent final : public ChannelEvents {
- public:
-  SwarmAgent(const Env& env, AgentChannelOptions options, std::string node)
-      : env_(env), node_(std::move(node)), channel_(env.inbox, std::move(options)) {}
-
-  void open() {
-    AgentOpening opening;
-    opening.node = node_;
-    opening.address = "127.0.0.1";
-    opening.boot = 1;
-    opening.incarnation = 1;
-    opening.version = "bench";
-    opening.inventory.accelerator = "h100";
-    opening.inventory.accelerators = 8;
-    channel_.open(opening, *this);
-  }
-  void on_welcome(const AgentWelcome& welcome) override {
-    agent_.emplace(AgentSetup{welcome.cluster, {welcome.node, 1, 1}, welcome.beat, welcome.repeat},
-                   std::span<const AttemptId>(), now());
-    act();
-  }
-  void on_order(const NodeOrder& order) override {
-    agent_->on_order(order.order, now());
-    act();
-  }
-  void on_log_question(const AttemptLogQuestion&) override {}
-  void on_burn_in() override {}
-  void on_command(const AttemptExecOpen&) override {}
-  void on_command_input(const ExecInput&) override {}
-  void on_lost(const Error& why) override { give_up(node_ + ": " + why.text()); }
-
- private:
-  [[nodiscard]] Instant now() const { return env_.clock.now_monotonic(); }
-  void act() {
-    std::vector<AgentEffect> effects = agent_->take();
-    for (; !effects.empty(); effects = agent_->take()) {
-      for (AgentEffect& effect : effects) {
-        if (auto* report = std::get_if<Report>(&effect)) channel_.send(std::move(*report));
-        if (auto* start = std::get_if<StartKeeper>(&effect)) run(*start);
-      }
-    }
-    if (timer_) env_.timers.cancel(*timer_);
-    timer_ = env_.timers.call_at(agent_->next_due(), [this] {
-      timer_.reset();
-      agent_->on_timer(now());
-      act();
-    });
-  }
-  void run(const StartKeeper& start) {
-    AttemptReport report{.token = start.launch.token, .stage = RankStage::kRunning};
-    report.applied = start.stamp;
-    report.up_epoch = report.shed_epoch = start.launch.token.epoch;
-    for (const RankShare& share : start.launch.shares) report.clocks.push_back(share.clock);
-    agent_->on_keeper_report(report, now());
-  }
-
-  Env env_;
-  std::string node_;
-  AgentChannel channel_;
-  std::optional<Agent> agent_;
-  std::optional<TimerId> timer_;
-};
-
-std::string name_of(int node) { return fmt::format("node{}", node); }
-
-int run_agents(const std::string& directory, int count) {
-  const std::unique_ptr<RealEnv> real = value_of(RealEnv::create());
-  const Env env = real->env();
-  const TlsIdentity authority = value_of(open_authority(env, directory));
-  const ClusterAddress at = value_of(read_cluster_address(env.storage, directory));
-  std::deque<SwarmAgent> agents;
-  for (int node = 0; node < count; ++node) {
-    CertificateRequest request = value_of(request_certificate());
-    std::string certificate =
-        value_of(certify_node(authority, {name_of(node), request.request}, env.clock.now_wall()));
-    agents.emplace_back(
-        env,
-        AgentChannelOptions{at.address,
-                            {{std::move(certificate), std::move(request.key)}, at.authority}},
-        name_of(node));
-  }
-  say("made");
-  for (SwarmAgent& agent : agents) agent.open();
-  real->run();
-  return 0;
-}
 
 // --- Watchers -----------------------------------------------------------------------------------
 
@@ -206,60 +96,6 @@ int run_watchers(const std::string& directory, int count) {
 
 // --- Processes ----------------------------------------------------------------------------------
 
-class BenchProcess {
- public:
-  explicit BenchProcess(std::vector<std::string> words) {
-    // The process is killed when this program ends, for whatever reason.
-    words.insert(words.begin(), {"setpriv", "--pdeathsig", "TERM"});
-    std::array<int, 2> in{};
-    std::array<int, 2> out{};
-    if (::pipe(in.data()) != 0 || ::pipe(out.data()) != 0) give_up("no pipe");
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    for (const int descriptor : {in[1], out[0]}) {
-      posix_spawn_file_actions_addclose(&actions, descriptor);
-    }
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    if (::posix_spawnp(&pid_, arguments[0], &actions, nullptr, arguments.data(), environ) != 0) {
-      give_up("cannot start " + words[3]);
-    }
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(in[0]);
-    ::close(out[1]);
-    in_ = ::fdopen(in[1], "w");
-    out_ = ::fdopen(out[0], "r");
-  }
-  ~BenchProcess() {
-    (void)::kill(pid_, SIGTERM);
-    (void)std::fclose(in_);
-    (void)std::fclose(out_);
-    (void)::waitpid(pid_, nullptr, 0);
-  }
-  BenchProcess(const BenchProcess&) = delete;
-  BenchProcess& operator=(const BenchProcess&) = delete;
-
-  [[nodiscard]] pid_t pid() const { return pid_; }
-  [[nodiscard]] std::string line() const {
-    std::array<char, 256> text{};
-    if (std::fgets(text.data(), text.size(), out_) == nullptr) give_up("a process ended");
-    return text.data();
-  }
-  [[nodiscard]] std::string ask(const char* question) const {
-    (void)std::fputs(question, in_);
-    (void)std::fflush(in_);
-    return line();
-  }
-
- private:
-  pid_t pid_ = 0;
-  std::FILE* in_ = nullptr;
-  std::FILE* out_ = nullptr;
-};
-
 struct Spent {
   double bytes = 0;        ///< resident
   double cpu_seconds = 0;  ///< user and system
@@ -287,19 +123,10 @@ void show(const std::string& name, double value, const std::string& unit,
   show({.bench = "connections", .name = name, .value = value, .unit = unit, .target = target});
 }
 
-/// Four nodes a rack, as much as dense air cools.
 std::string fleet_yaml(int nodes) {
-  std::string text =
-      "apiVersion: orrery/v1\nkind: Fleet\nname: bench\nsites:\n- name: here\n  halls:\n"
-      "  - name: hall\n    pods:\n    - name: pod\n      racks:\n";
-  for (int first = 0; first < nodes; first += 4) {
-    text += fmt::format(
-        "      - {{name: r{}, cooling: in-row-or-dense-air, nodes: [{{type: dgx-h100, count: 4, "
-        "names: "
-        "\"node[{}-{}]\"}}]}}\n",
-        first, first, first + 3);
-  }
-  return text;
+  return "apiVersion: orrery/v1\nkind: Fleet\nname: bench\nsites:\n- name: here\n  halls:\n"
+         "  - name: hall\n    pods:\n    - name: pod\n      racks:\n" +
+         swarm_racks(nodes);
 }
 
 std::unique_ptr<Client> client_of(const std::string& directory) {
@@ -434,10 +261,7 @@ void measure_large() {
 }
 
 void run(const std::string& self) {
-  struct rlimit files{};
-  (void)::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &files);
+  open_many_files();
   measure_large();
   measure_many(self);
 }
@@ -449,7 +273,7 @@ int main(int count, char** arguments) {
   (void)std::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> words(arguments, arguments + count);
   if (words.size() == 4 && words[1] == "--agents") {
-    return orrery::run_agents(words[2], std::stoi(words[3]));
+    return orrery::run_agents(words[2], words[2], std::stoi(words[3]));
   }
   if (words.size() == 4 && words[1] == "--watchers") {
     return orrery::run_watchers(words[2], std::stoi(words[3]));

@@ -1,11 +1,12 @@
 // What Orrery does inside pilots of a real Slurm and on a log that controllers share, beside its
 // own agents, Slurm's own jobs and SQLite in the same run: how fast jobs that do nothing and the
 // ranks of gangs turn over, what that costs slurmctld, how soon a node that has died is lost, how
-// many submissions are durable a second, how soon a standby decides.
+// many submissions are durable a second, how soon a standby decides, also under 2,048 agents.
 //
-//   bench_engines [--only jobs|deaths|submissions|takeovers] [--takeovers N]
+//   bench_engines [--only jobs|deaths|submissions|takeovers|agents] [--takeovers N]
+//   bench_engines --agents DIR AUTHORITY N   connects agents, and goes on until it is killed
 //
-// The first two need root and the packages of Slurm, the last two etcd; what is missing is said,
+// The first two need root and the packages of Slurm, the others etcd; what is missing is said,
 // and the rest is measured.
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "bench/live_turnover.hpp"
 #include "bench/slurm_peer.hpp"
 #include "bench/slurm_pilots.hpp"
+#include "bench/swarm_takeover.hpp"
 
 namespace orrery {
 namespace {
@@ -26,6 +28,8 @@ constexpr int kTurns = 3;
 constexpr int kSlurmJobs = 300;
 constexpr int kSubmissions = 10'000;
 constexpr int kDyingNodes = 8;
+constexpr int kAgents = 2'048;
+constexpr int kSwarmTakeovers = 5;
 
 void show(const Figure& figure) {
   Figure own = figure;
@@ -307,7 +311,28 @@ void measure_takeovers(int takeovers) {
         .target = 0});
 }
 
+void measure_agents(const std::string& self) {
+  open_many_files();
+  SwarmCluster cluster(self, kAgents);
+  std::vector<double> decided;
+  std::vector<double> heard;
+  for (int i = 0; i < kSwarmTakeovers; ++i) {
+    const SwarmTakeover takeover = cluster.take_over();
+    decided.push_back(takeover.decided);
+    heard.push_back(takeover.heard);
+  }
+  show({.name = "kill -9 of the leader of 2,048 agents until a standby decides, most of 5",
+        .value = *std::ranges::max_element(decided),
+        .unit = "s",
+        .target = 3});
+  show({.name = "until it has heard all of them, most of 5",
+        .value = *std::ranges::max_element(heard),
+        .unit = "s",
+        .target = 5});
+}
+
 struct Options {
+  std::string self;
   std::string only;
   int takeovers = 60;
 };
@@ -328,13 +353,18 @@ void run(const Options& options) {
   measure("deaths", no_slurm, measure_deaths);
   measure("submissions", no_etcd, measure_submissions);
   measure("takeovers", no_etcd, [&] { measure_takeovers(options.takeovers); });
+  measure("agents", no_etcd, [&] { measure_agents(options.self); });
 }
 
 }  // namespace
 }  // namespace orrery
 
 int main(int count, char** arguments) {
-  orrery::Options options;
+  const std::vector<std::string> words(arguments, arguments + count);
+  if (words.size() == 5 && words[1] == "--agents") {
+    return orrery::run_agents(words[2], words[3], std::atoi(arguments[4]));
+  }
+  orrery::Options options{.self = std::filesystem::absolute(words[0]).string(), .only = ""};
   for (int at = 1; at + 1 < count; ++at) {
     if (std::string_view(arguments[at]) == "--only") options.only = arguments[at + 1];
     if (std::string_view(arguments[at]) == "--takeovers") {
