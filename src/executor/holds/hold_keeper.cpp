@@ -198,6 +198,7 @@ void HoldKeeper::ask_for_job(std::uint32_t manager, const JobWish& wish, const J
 void HoldKeeper::wish_for_job(Hold& hold, const State& state) const {
   if (!hold.key.job || !state.has(JobId(*hold.key.job))) return;
   const Job& job = state.job(JobId(*hold.key.job));
+  if (!job.submission) return;  // it has ended, so that its hold is given back
   const HoldPool& pool = table_.pool(hold.manager);
   const HoldTiming& timing = table_.setup().timing;
   const std::optional<Duration> limit = job.submission->request.time_limit;

@@ -146,6 +146,18 @@ TEST_F(JobHoldsTest, AreTakenOverByTheNextController) {
   EXPECT_EQ(hold_of(job)->nodes, std::vector<NodeId>{NodeId(0)});
 }
 
+TEST_F(JobHoldsTest, AreGivenBackIfTheNextControllerFindsThemAfterTheEndOfTheirJob) {
+  const JobId job = submit(8);
+  wait(Duration::seconds(2));
+  ASSERT_NE(hold_of(job), nullptr);
+  holds_.push_back({.key = hold_of(job)->key, .id = "72", .reason = "Priority", .nodes = {}});
+  cluster_.send(CancelJob{job});
+  ++term_;
+  begin({.holds_for = HoldsFor::kOneJob});
+  wait(Duration::seconds(20));
+  EXPECT_TRUE(was_released("72"));
+}
+
 TEST_F(JobHoldsTest, AreNoMoreThanTheNodes) {
   for (int n = 0; n < 7; ++n) submit(8);
   wait(Duration::seconds(5));
