@@ -94,7 +94,7 @@ class SlurmFaultsTest : public SlurmPilotTest {
       return phase(job) == "finished";
     });
   }
-  void note(const std::string& what) { std::cout << "fault: " << what << std::endl; }
+  void note(const std::string& what) { std::cout << "fault: " << what << '\n' << std::flush; }
 
   Rng rng_ = Rng::stream(test_seed(), "faults of Slurm");
   std::vector<std::string> jobs_;
@@ -125,7 +125,8 @@ TEST_F(SlurmFaultsTest, NothingIsLostOrDoubledWhateverIsKilled) {
   EXPECT_EQ(slurp(path("doubled")), "") << "jobs that ran twice at once";
   EXPECT_TRUE(slurm_->await([&] { return slurm_->run("squeue -h | grep orr-").output.empty(); }))
       << slurm_->run("squeue").output << live("holds").out;
-  std::cout << faults << " faults, " << jobs_.size() + gangs_.size() << " jobs" << std::endl;
+  std::cout << faults << " faults, " << jobs_.size() + gangs_.size() << " jobs" << '\n'
+            << std::flush;
 }
 
 }  // namespace

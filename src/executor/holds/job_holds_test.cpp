@@ -26,7 +26,7 @@ class JobHoldsTest : public HoldLinkTest {
     return nullptr;
   }
   /// The manager grants the hold of a job, and agents join.
-  void grant(JobId job, const std::string& id, std::vector<std::uint32_t> nodes) {
+  void grant(JobId job, const std::string& id, const std::vector<std::uint32_t>& nodes) {
     std::vector<std::string> names;
     names.reserve(nodes.size());
     for (const std::uint32_t n : nodes) names.push_back(name(n));
