@@ -2,7 +2,8 @@
 // TLS to all controllers of a cluster. They are the state machine of real agents, and report
 // launches as up at once without running them.
 //
-// A benchmark starts itself again for them: run_agents() never returns. One thread, the loop's.
+// A benchmark starts its own program again to run them, because run_agents() never returns. All of
+// it runs on the thread of the loop.
 #pragma once
 
 #include <sys/resource.h>
@@ -21,7 +22,7 @@
 
 namespace orrery {
 
-/// Drops what agents log: thousands lose a controller together.
+/// Discards the log lines of the agents, which all report the loss of a controller.
 class SilentSink final : public LogSink {
  public:
   void write_line(std::string_view /*line*/) override {}

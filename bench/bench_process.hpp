@@ -1,7 +1,8 @@
-// bench/bench_process.hpp - a process of a benchmark that is told and asked things by lines.
+// bench/bench_process.hpp - a child process of a benchmark, which exchanges lines with it over
+// standard input and output.
 //
-// Built and used on the benchmark's thread; the process ends with it, and with the program, for
-// whatever reason. The program ends where the process does.
+// Built and used on the benchmark's thread. The child is killed with this object, or when the
+// benchmark ends in any way; the benchmark ends if the child does.
 #pragma once
 
 #include <fmt/format.h>

@@ -259,7 +259,7 @@ void ConfigFiles::compare_fleet(Controller& controller) {
                {{"why", topology.error().text()}});
 }
 
-/// The fleet may have been changed by a call to another leader, so that to apply this file might
+/// Another leader may have changed the fleet since this file was written: applying the file could
 /// retire nodes.
 void ConfigFiles::report_shared_fleet(Controller& controller) {
   const std::string path = directory_ + "/fleet.yaml";

@@ -81,7 +81,7 @@ class ConfigFiles {
   void report_changes(Controller& controller, const std::string& file,
                       const std::vector<LineChange>& changes);
   void report_settings(Controller& controller);
-  /// Names the fleet in use to the operator of a controller whose file may be an old one.
+  /// Tells the operator that fleet.yaml may be older than the fleet in the log.
   void report_shared_fleet(Controller& controller);
   [[nodiscard]] bool is_there(const std::string& name) const;
 
@@ -89,7 +89,7 @@ class ConfigFiles {
   Log log_;
   std::string directory_;
   std::string overlay_;
-  std::optional<std::string> managers_;  ///< text of managers.yaml that is applied; none: no such
+  std::optional<std::string> managers_;  ///< managers.yaml as applied; none: read anew
   const Facts* facts_ = nullptr;         ///< once begun
   LogOwner owner_ = LogOwner::kThisController;
 };

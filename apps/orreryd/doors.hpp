@@ -60,11 +60,12 @@ class Doors {
   [[nodiscard]] std::string name() const;
   /// Names the leader to clients that are refused; `leader` as of name().
   void follow(const std::string& leader);
-  /// Makes everything ready for the controller to lead, and lets nobody in. Errors: the files; it
-  /// cannot listen.
+  /// Prepares the servers for a controller that leads; clients and agents are not served before
+  /// lead(). Errors: a file cannot be read or written; the server cannot listen.
   [[nodiscard]] Status make_ready(Controller& controller, FleetChanged fleet_changed);
-  /// Opens all doors to the controller; agents that a standby has heard are let in, or not, at
-  /// once. Precondition: make_ready(). Errors: the files.
+  /// Serves clients and agents from now on. Agents that are connected already, because this process
+  /// was a standby, are admitted or refused within the call. Precondition: make_ready(). Errors: a
+  /// file cannot be written.
   [[nodiscard]] Status lead(Controller& controller);
   /// Returns how agents in a hold reach the controllers. Precondition: make_ready().
   [[nodiscard]] PilotRoute pilot_route() const;

@@ -315,7 +315,8 @@ Status Daemon::lead(std::unique_ptr<Controller> controller, LogOwner owner) {
   return doors_->lead(*controller_);
 }
 
-/// The work of a cluster is not lost for a file: it goes on with what this process knows.
+/// A takeover must not fail because of a file: a wrong one is logged, and the managers that this
+/// process read before stay in effect.
 void Daemon::take_over_managers() {
   (void)take_managers();
   if (const Status may = controller_->holds().may_change_to(given_.managers); !may) {
@@ -324,7 +325,7 @@ void Daemon::take_over_managers() {
   }
 }
 
-/// Control's time never goes back, so that a leader whose clock was ahead leaves its time behind.
+/// Control's time never goes back, so the time of a leader whose clock was ahead stays in the log.
 void Daemon::warn_of_clock() {
   constexpr Duration kAhead = Duration::seconds(5);
   const Instant wall = env_.clock.now_wall();

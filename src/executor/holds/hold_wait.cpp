@@ -15,7 +15,7 @@ Duration quantile(const std::vector<Duration>& ascending, double share) {
 
 Duration rest_of(Duration whole, Duration passed) { return std::max(whole - passed, Duration()); }
 
-/// Returns when a hold that waits is likely to start; none: nothing tells.
+/// Returns when a waiting hold is likely to start; none: there is no estimate.
 std::optional<LikelyStart> likely_start(const Hold& hold, const std::optional<LikelyStart>& usual,
                                         Instant now) {
   const Duration waited = now - hold.since;

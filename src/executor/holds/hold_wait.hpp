@@ -1,5 +1,6 @@
-// executor/holds/hold_wait.hpp - how long jobs wait for nodes that a resource manager lends, as the
-// manager itself, and the holds before, tell.
+// executor/holds/hold_wait.hpp - estimates of when a resource manager will lend nodes for a job:
+// from the manager's own estimates, else from how long earlier holds waited. api/ calls them for
+// `explain` and `holds`.
 //
 // Pure in its inputs; one thread.
 #pragma once
@@ -16,10 +17,10 @@ namespace orrery {
 /// hold was granted yet. O(n log n) in the holds that are remembered.
 [[nodiscard]] std::optional<LikelyStart> usual_wait(const ManagerState& manager);
 
-/// Returns when holds are likely to start that nodes for a job may come from: the first is for the
-/// first of the jobs that wait, and so on; the last one stands for all later ones. From the
-/// manager's estimate, else from the usual wait. Empty: not known, or the job cannot run in a hold.
-/// O(holds log holds + managers x options).
+/// Returns when the holds are likely to start whose nodes the job could use, the earliest first.
+/// The n-th is the estimate for the n-th waiting job, and the last one that for all later jobs.
+/// Empty: there is no estimate, or the job cannot run in a hold. O(holds log holds + managers x
+/// options).
 [[nodiscard]] std::vector<LikelyStart> lent_starts(const HoldLink& link, const State& state,
                                                    JobId job, Instant now);
 

@@ -48,7 +48,7 @@ class LiveHoldsTest : public LiveHostFixture {
       return std::make_unique<KeptManager>(orders_, std::move(reported), report_);
     });
   }
-  /// Another controller leads: node0 is lent by hpc, and nobody has named managers.
+  /// A new controller leads while hpc lends node0; begin() has not named its managers yet.
   void lead_with_a_loan() {
     ask_for_a_hold();
     ASSERT_TRUE(admit(0, "pilot-3-1", "70"));

@@ -76,8 +76,8 @@ class Standby {
   /// The silence of the present writer after which it is replaced.
   [[nodiscard]] Duration patience() const;
   void open_again();
-  /// Begins anew with a store that gives no answer to what the next batch needs. The follower lives
-  /// until then, because this may be called from it, and what it reports is passed over.
+  /// Opens the store again after a pause, because it gave no answer to a read. The follower may be
+  /// the caller, so it is destroyed only then; its reports until then are ignored.
   void wait_for_store(const Error& why);
   void claim();
   void probe();

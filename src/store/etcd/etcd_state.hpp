@@ -46,7 +46,7 @@ struct EtcdState {
 /// Errors: kOther: a newer layout, or a damaged key.
 [[nodiscard]] StorageResult<EtcdState> read_state(EtcdClient& client, const EtcdKeys& keys);
 
-/// Error kOther: the log is closed; says where it goes on, and how to open it again.
+/// Error kOther: the log is closed; the text names the place of its copy, and how to reopen it.
 [[nodiscard]] StorageStatus check_open(const EtcdClient& client, const EtcdState& state);
 
 inline constexpr const char* kEtcdFormat = "1";

@@ -12,7 +12,7 @@
 //      etcd carries out late cannot bring old bytes back.
 //   4. An etcd that becomes full can write and then say that it is full, so the head is read then.
 //   5. Parts come before their head. Parts without a head are removed after the next claim.
-//   6. A claim compares the key `format`, so a closed log is claimed by nobody.
+//   6. A claim compares the key `format`, so the claim of a closed log fails.
 //   7. Every transaction that puts something puts a batch or the beat, which claims compare: a
 //      follower that has not heard of the write claims nothing. One that only drops puts nothing,
 //      so that an etcd without space takes it.
