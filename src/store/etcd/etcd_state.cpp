@@ -122,7 +122,7 @@ StorageStatus check_open(const EtcdClient& client, const EtcdState& state) {
   const std::string start =
       is_etcd_url(state.moved_to)
           ? fmt::format("start the controllers with --store '{}' and its files", state.moved_to)
-          : "start the controller in the directory of the cluster that has it as its store";
+          : "start the controller with --dir DIR, where DIR/store is this copy";
   return store_error(
       StorageFailure::kOther,
       fmt::format("{}: is closed: `orrery store copy` moved the log to {}; {}. If no controller "

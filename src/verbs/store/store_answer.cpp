@@ -68,14 +68,15 @@ AskedLeader find_leader(const LiveSession& session) {
   return {};
 }
 
-/// Whether the leader that was asked between both looks at a log is the log's writer: it has the
-/// address and term of the log's claim, and a newest batch between those that were seen.
+/// A claim names its writer by the address for gRPC and, after a space, that for HTTP.
+std::string grpc_address(const std::string& writer) { return writer.substr(0, writer.find(' ')); }
+
+/// Whether a leader is the writer of a log: it has the address and term of the log's claim, and its
+/// newest batch is between those that were read `before` and `after` it was asked.
 bool writes(const AskedLeader& leader, const WriterSeen& before, const WriterSeen& after) {
-  // A writer is known by its address for gRPC and, after a space, that for HTTP.
-  const std::string writer = after.writer.substr(0, after.writer.find(' '));
   const std::uint64_t batch = leader.state.batch();
-  return leader.address == writer && leader.state.term() == after.term && before.newest <= batch &&
-         batch <= after.newest;
+  return leader.address == grpc_address(after.writer) && leader.state.term() == after.term &&
+         before.newest <= batch && batch <= after.newest;
 }
 
 /// Error (kInput): the log at `url` is not that of the cluster which the options name.
@@ -91,7 +92,7 @@ Status check_cluster_of(const CommandOptions& options, const LiveSession& sessio
   EtcdReader reader(**client);
   AskedLeader leader;
   WriterSeen seen;
-  // A leader that writes hears a little later than the log's readers that a batch is there.
+  // A leader learns of its newest batch slightly later than the readers of the log.
   for (int tries = 0; tries < kTriesMax; ++tries) {
     StorageResult<EtcdState> before = reader.state();
     if (!before) return store_failed(before.error());
@@ -101,17 +102,17 @@ Status check_cluster_of(const CommandOptions& options, const LiveSession& sessio
     if (writes(leader, before->seen, after->seen)) return {};
     seen = std::move(after->seen);
   }
+  const std::string directory = cluster_directory(options);
   const std::string led =
       leader.address.empty()
-          ? "none of its controllers leads"
-          : fmt::format("its leader {} is in term {}, at batch {}", leader.address,
-                        leader.state.term(), leader.state.batch());
+          ? fmt::format("the cluster in {} has no leader", directory)
+          : fmt::format("the cluster in {} is led by {} (term {}, batch {})", directory,
+                        leader.address, leader.state.term(), leader.state.batch());
   return input_error(
-      {}, fmt::format("{}: is not the log of the cluster in {}: the controller at {} has written "
-                      "the log, in term {}, up to batch {}, and of the cluster {}; expected the "
-                      "directory of the log's own cluster with --dir",
-                      location->text(), cluster_directory(options), seen.writer, seen.term,
-                      seen.newest, led));
+      {},
+      fmt::format("{}: is written by the controller at {} (term {}, batch {}), but {}; expected "
+                  "--dir of the cluster that uses this log",
+                  location->text(), grpc_address(seen.writer), seen.term, seen.newest, led));
 }
 
 /// The controller that writes the store does it: that of the cluster which the options name.
