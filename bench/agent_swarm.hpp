@@ -19,6 +19,7 @@
 #include "api/cluster_directory.hpp"
 #include "base/system/real_env.hpp"
 #include "bench/bench_process.hpp"
+#include "bench/figure.hpp"
 
 namespace orrery {
 
@@ -130,17 +131,17 @@ inline void open_many_files() {
 /// Connects `count` agents to the cluster that `directory` names, and goes on until it is killed.
 /// `authority`: the directory of a controller that keeps the authority's key.
 inline int run_agents(const std::string& directory, const std::string& authority, int count) {
-  const std::unique_ptr<RealEnv> real = value_of(RealEnv::create());
+  const std::unique_ptr<RealEnv> real = must(RealEnv::create());
   const Env env = real->env();
-  const TlsIdentity signer = value_of(open_authority(env, authority));
-  const ClusterAddress at = value_of(read_cluster_address(env.storage, directory));
+  const TlsIdentity signer = must(open_authority(env, authority));
+  const ClusterAddress at = must(read_cluster_address(env.storage, directory));
   SilentSink sink;
   const SwarmSetup setup{env, at.controllers, sink};
   std::deque<SwarmAgent> agents;
   for (int node = 0; node < count; ++node) {
-    CertificateRequest request = value_of(request_certificate());
+    CertificateRequest request = must(request_certificate());
     std::string certificate =
-        value_of(certify_node(signer, {swarm_node(node), request.request}, env.clock.now_wall()));
+        must(certify_node(signer, {swarm_node(node), request.request}, env.clock.now_wall()));
     const AgentTls tls{{std::move(certificate), std::move(request.key)}, at.authority};
     agents.emplace_back(setup, tls, swarm_node(node));
   }

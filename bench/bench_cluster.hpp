@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <deque>
 #include <string>
 #include <utility>
@@ -22,16 +21,6 @@
 #include "scheduler/tenants/queue_order.hpp"
 
 namespace orrery {
-
-/// A value that must be there: a benchmark without it has nothing to measure.
-template <class T>
-T must(Result<T> result) {
-  if (!result) {
-    fmt::print(stderr, "{}\n", result.error().text());
-    std::exit(1);
-  }
-  return *std::move(result);
-}
 
 inline Topology topology_of(const std::string& yaml, const Catalog& catalog) {
   const Document document = must(Document::parse(yaml, "bench.yaml"));

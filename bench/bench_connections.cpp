@@ -69,7 +69,7 @@ class Watcher final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byt
 /// Each line read asks whether all watchers have received an event since the last line.
 int run_watchers(const std::string& directory, int count) {
   RealStorage storage;
-  const ClusterAddress at = value_of(read_cluster_address(storage, directory));
+  const ClusterAddress at = must(read_cluster_address(storage, directory));
   Heard heard;
   std::deque<grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>> stubs;
   std::deque<Watcher> watchers;
@@ -131,7 +131,7 @@ std::string fleet_yaml(int nodes) {
 
 std::unique_ptr<Client> client_of(const std::string& directory) {
   RealStorage storage;
-  const ClusterAddress at = value_of(read_cluster_address(storage, directory));
+  const ClusterAddress at = must(read_cluster_address(storage, directory));
   ClientOptions options = client_options(at);
   options.retry = Duration::minutes(1);
   return std::make_unique<Client>(std::move(options));

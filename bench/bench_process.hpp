@@ -18,19 +18,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
-
 namespace orrery {
 
 [[noreturn]] inline void give_up(const std::string& why) {
   fmt::print(stderr, "benchmark: {}\n", why);
   std::exit(1);
-}
-
-template <class T>
-T value_of(Result<T> result) {
-  if (!result) give_up(result.error().text());
-  return *std::move(result);
 }
 
 inline void say(const std::string& line) {

@@ -1,13 +1,16 @@
-// bench/figure.hpp - one figure of a benchmark as the JSON line scripts/bench reads, and a
-// stopwatch.
+// bench/figure.hpp - one figure of a benchmark as the JSON line scripts/bench reads, a stopwatch,
+// and the end of a benchmark that lacks what it needs.
 #pragma once
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "base/error.hpp"
 #include "base/format/field_writer.hpp"
 #include "base/system/real_clock.hpp"
 
@@ -35,6 +38,14 @@ inline void print_figure(const Figure& figure) {
   json["peer_value"] = figure.peer_value ? Json(*figure.peer_value) : Json(nullptr);
   json["ratio"] = figure.peer_value ? Json(*figure.peer_value / figure.value) : Json(nullptr);
   fmt::print("{}\n", json.dump());
+}
+
+/// Returns the value; without one the benchmark prints the error and ends.
+template <class T>
+T must(Result<T> result) {
+  if (result) return *std::move(result);
+  fmt::print(stderr, "benchmark: {}\n", result.error().text());
+  std::exit(1);
 }
 
 /// Seconds a call takes.
