@@ -20,8 +20,9 @@ std::optional<LikelyStart> likely_start(const Hold& hold, const std::optional<Li
                                         Instant now) {
   const Duration waited = now - hold.since;
   if (hold.start.in) {
-    const Duration late = usual ? rest_of(usual->late, waited) : Duration();
-    return LikelyStart{*hold.start.in, std::max(*hold.start.in, late)};
+    const Duration late =
+        usual ? std::max(*hold.start.in, rest_of(usual->late, waited)) : Duration::max();
+    return LikelyStart{*hold.start.in, late};
   }
   if (!usual) return std::nullopt;
   return LikelyStart{rest_of(usual->median, waited), rest_of(usual->late, waited)};

@@ -383,6 +383,7 @@ std::string LiveText::nodes(const std::vector<v1::Node>& nodes) const {
     if (!node.foreign().empty()) remarks.push_back("used by " + node.foreign());
     if (node.spare()) remarks.emplace_back("spare");
     if (node.lemon()) remarks.emplace_back("fails often");
+    if (absent && node.drain()) remarks.emplace_back("drained when lent");
     if (!node.drain_why().empty()) remarks.push_back(node.drain_why());
     if (!node.out_why().empty()) remarks.push_back(node.out_why());
     if (!node.refused_agent().empty()) {

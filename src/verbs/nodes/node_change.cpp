@@ -105,7 +105,9 @@ NodeChange resume_by(LiveSession& session) {
 std::string changed_text(const v1::Node& node) {
   const auto count = static_cast<std::uint64_t>(node.jobs_size());
   const std::string jobs = count > 0 ? fmt::format(", running {}", counted(count, "job")) : "";
-  return one_line(fmt::format("{} is {}{}", node.name(), node.health(), jobs)) + "\n";
+  const bool drained_later = node.drain() && node.health() == "absent";
+  const std::string later = drained_later ? ", and drained when it is lent again" : "";
+  return one_line(fmt::format("{} is {}{}{}", node.name(), node.health(), jobs, later)) + "\n";
 }
 
 }  // namespace orrery

@@ -20,7 +20,10 @@ class NodeChangeTest : public LiveClusterTest {
       if (request.name() == "gone") {
         return refuse(grpc::StatusCode::NOT_FOUND, "there is no node \"gone\"");
       }
-      return answer_with(node_that_is(request.name(), "draining"));
+      if (request.name() != "away") return answer_with(node_that_is(request.name(), "draining"));
+      v1::NodeResponse absent = node_that_is("away", "absent");
+      absent.mutable_node()->set_drain(true);
+      return answer_with(absent);
     });
   }
   [[nodiscard]] Result<NodeChanges> drain(const std::vector<std::string>& names,
@@ -46,6 +49,11 @@ TEST_F(NodeChangeTest, OneNodeIsAnObjectForPrograms) {
   const auto changes = drain({"n1", "n1"});
   ASSERT_TRUE(changes);
   EXPECT_EQ(answer_json(*changes->message())["name"], "n1");
+}
+
+TEST_F(NodeChangeTest, ANodeThatIsNotLentIsSaidToBeDrainedLater) {
+  ASSERT_TRUE(drain({"away"}));
+  EXPECT_EQ(text_, "away is absent, and drained when it is lent again\n");
 }
 
 TEST_F(NodeChangeTest, ARefusalKeepsNoOtherNodeFromItsChange) {
