@@ -70,23 +70,24 @@ struct ShellRun {
 };
 
 /// Looks for a signal for a moment. False: one asks the program to end.
-bool pause_for_signal(const NotedSignals& signals) {
+bool pause_for_signal(NotedSignals& signals) {
   constexpr int kLookMs = 200;
   pollfd poll{signals.descriptor(), POLLIN, 0};
   (void)::poll(&poll, 1, kLookMs);
-  return signals.ending() == 0;
+  signals.clear();
+  return NotedSignals::ending() == 0;
 }
 
 /// Waits for the job and runs the shell beside it. Returns its exit status; for an ending signal
 /// 128 and its number.
 Result<int> run_shell(const CommandOptions& options, LiveSession& session, std::uint64_t id,
                       ShellRun& run) {
-  if (run.signals.ending() != 0) return 128 + run.signals.ending();
+  if (NotedSignals::ending() != 0) return 128 + NotedSignals::ending();
   const ShellWait wait{.pause = [&] { return pause_for_signal(run.signals); },
                        .said = print_message};
   const Result<bool> running = await_running(session, id, wait);
   if (!running) return tl::unexpected(running.error());
-  if (!*running) return 128 + run.signals.ending();
+  if (!*running) return 128 + NotedSignals::ending();
   run.has_run = true;
   RemoteCommand remote{.job = id, .command = shell_command(options.command.value_or(Words()))};
   remote.terminal_type = options.terminal_type;

@@ -50,14 +50,18 @@ NotedSignals::~NotedSignals() {
   (void)::close(std::exchange(signal_pipe, -1));
 }
 
-int NotedSignals::ending() const { return ending_signal; }
+void NotedSignals::clear() {
+  std::array<char, 64> bytes;
+  while (::read(reading_.get(), bytes.data(), bytes.size()) == bytes.size()) {
+  }
+}
+
+int NotedSignals::ending() { return ending_signal; }
 
 bool NotedSignals::resized() {
-  std::array<char, 64> bytes;
-  (void)!::read(reading_.get(), bytes.data(), bytes.size());
-  const bool changed = window_changed != 0;
+  if (window_changed == 0) return false;
   window_changed = 0;
-  return changed;
+  return true;
 }
 
 Result<RawTerminal> RawTerminal::open() {

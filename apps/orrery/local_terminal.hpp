@@ -25,12 +25,15 @@ class NotedSignals {
   NotedSignals& operator=(const NotedSignals&) = delete;
   ~NotedSignals();
 
-  /// Readable when a signal has come since the last resized() or ending().
+  /// Readable when a signal has come since the last call of clear().
   [[nodiscard]] int descriptor() const { return reading_.get(); }
+  /// Makes descriptor() wait for the next signal. A loop calls it before ending() and resized():
+  /// a signal that comes after it wakes the loop again.
+  void clear();
   /// Returns the signal that asks the program to end; 0: none has come.
-  [[nodiscard]] int ending() const;
+  [[nodiscard]] static int ending();
   /// Whether the size of the terminal has changed since the last call.
-  [[nodiscard]] bool resized();
+  [[nodiscard]] static bool resized();
 
  private:
   static constexpr std::array kNoted{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGWINCH};

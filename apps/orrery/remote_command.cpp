@@ -24,8 +24,9 @@ class RemoteRun {
     const bool terminal = first.has_terminal();
     next_ = std::move(first);
     while (true) {
-      if (const int ending = signals_.ending(); ending != 0) return kSignalStatus + ending;
-      if (signals_.resized() && terminal) *next().mutable_terminal() = RawTerminal::size();
+      signals_.clear();
+      if (const int ending = NotedSignals::ending(); ending != 0) return kSignalStatus + ending;
+      if (NotedSignals::resized() && terminal) *next().mutable_terminal() = RawTerminal::size();
       stream_->note_seen();
       take_messages();
       if (const auto end = stream_->end()) return end_of(*end);
@@ -42,7 +43,7 @@ class RemoteRun {
 
   void take_messages() {
     v1::ExecResponse response;
-    while (signals_.ending() == 0 && stream_->take(response)) {
+    while (NotedSignals::ending() == 0 && stream_->take(response)) {
       put(STDOUT_FILENO, response.output());
       put(STDERR_FILENO, response.errors());
       if (response.has_status()) status_ = static_cast<int>(response.status());
@@ -57,7 +58,7 @@ class RemoteRun {
 
   /// Returns early when a signal is to end the program: the reader may have stopped reading.
   void put(int fd, std::string_view bytes) {
-    while (!bytes.empty() && signals_.ending() == 0) {
+    while (!bytes.empty() && NotedSignals::ending() == 0) {
       const ssize_t written = ::write(fd, bytes.data(), bytes.size());
       if (written < 0 && errno == EAGAIN) {
         pollfd room{fd, POLLOUT, 0};

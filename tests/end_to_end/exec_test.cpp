@@ -44,6 +44,8 @@ std::string command_line(const fs::path& path) {
 
 /// A program on a terminal of its own.
 class AtTerminal {
+  static constexpr int kPatienceMs = 60'000;
+
  public:
   explicit AtTerminal(const std::string& command) {
     winsize size{};
@@ -75,7 +77,6 @@ class AtTerminal {
   }
   /// Waits until it has shown these words, and returns all that it has shown.
   std::string await(const std::string& words) {
-    constexpr int kPatienceMs = 60'000;
     while (!holds(shown_, words)) {
       pollfd poll{master_.get(), POLLIN, 0};
       if (::poll(&poll, 1, kPatienceMs) != 1 || !read()) break;
@@ -83,10 +84,15 @@ class AtTerminal {
     EXPECT_TRUE(holds(shown_, words)) << words << " is missing in\n" << shown_;
     return shown_;
   }
-  /// Waits until it has ended and returns its exit status.
+  /// Waits until it has ended and returns its exit status; it is killed after a minute.
   int end() {
     if (pid_ <= 0) return status_;
-    while (read()) {
+    pollfd poll{master_.get(), POLLIN, 0};
+    while (true) {
+      const bool silent = ::poll(&poll, 1, kPatienceMs) != 1;
+      EXPECT_FALSE(silent) << "the program has not ended; it has shown\n" << shown_;
+      if (silent) (void)::kill(pid_, SIGKILL);
+      if (!read()) break;
     }
     int status = 0;
     (void)::waitpid(std::exchange(pid_, 0), &status, 0);
@@ -402,6 +408,16 @@ TEST_F(ExecTest, ATerminalIsRawHasTheSizeOfTheUsersAndIsGivenBack) {
   (void)::kill(killed.pid(), SIGTERM);
   EXPECT_EQ(killed.end(), 128 + SIGTERM);
   EXPECT_TRUE(killed.echoes());
+  // The client is awake from the resizing when the signal arrives.
+  constexpr int kSignals = 40;
+  for (int each = 0; each < kSignals; ++each) {
+    AtTerminal busy(program() + " --dir " + path("c") + " exec " + id +
+                    " -t -- sh -c \"echo begun; sleep 7008\"");
+    (void)busy.await("begun");
+    for (unsigned short size = 0; size <= each; ++size) busy.resize(100 + size, 40);
+    (void)::kill(busy.pid(), SIGTERM);
+    EXPECT_EQ(busy.end(), 128 + SIGTERM);
+  }
   const CliRun none = live("exec " + id + " -t -- true");
   EXPECT_EQ(none.code, 2);
   EXPECT_TRUE(holds(none.err, "not a terminal")) << none.err;

@@ -24,9 +24,9 @@ class ThrowawayUser {
   explicit ThrowawayUser(char letter) : name_(fmt::format("{}{}-{}", kPrefix, ::getpid(), letter)) {
     remove_left_over();
     const int status = std::system(
-        fmt::format("/usr/sbin/useradd --no-log-init --no-create-home --home-dir /nonexistent "
+        fmt::format("{} /usr/sbin/useradd --no-log-init --no-create-home --home-dir /nonexistent "
                     "--shell /bin/sh {} >/dev/null",
-                    name_)
+                    kOneAtATime, name_)
             .c_str());
     EXPECT_EQ(status, 0) << "useradd " << name_;
     const passwd* found = ::getpwnam(name_.c_str());
@@ -42,9 +42,13 @@ class ThrowawayUser {
 
  private:
   static constexpr std::string_view kPrefix = "orrery-test-";
+  /// Two userdel at a time can lose one's change of /etc/passwd.
+  static constexpr std::string_view kOneAtATime = "flock /run/lock/orrery-test-users";
 
   static void remove(const std::string& name) {
-    EXPECT_EQ(std::system(fmt::format("/usr/sbin/userdel {} >/dev/null", name).c_str()), 0) << name;
+    const std::string command =
+        fmt::format("{} /usr/sbin/userdel {} >/dev/null", kOneAtATime, name);
+    EXPECT_EQ(std::system(command.c_str()), 0) << name;
   }
   /// Their names have the number of the process that made them.
   static void remove_left_over() {
