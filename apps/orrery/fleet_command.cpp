@@ -30,6 +30,13 @@ struct FleetVerbs {
   std::shared_ptr<FleetRequest> request;
 };
 
+Status print_import(const CommandOptions& options, const Result<ImportedFleet>& fleet) {
+  if (!fleet) return tl::unexpected(fleet.error());
+  print_answer(options, fleet->spec);
+  if (!fleet->warning.empty()) print_message(fleet->warning);
+  return {};
+}
+
 void add_import_commands(CLI::App& fleet, const CommandOptions& options, const FleetVerbs& verbs) {
   const std::shared_ptr<FleetRequest>& request = verbs.request;
   Verb& chosen = verbs.chosen;
@@ -41,7 +48,7 @@ void add_import_commands(CLI::App& fleet, const CommandOptions& options, const F
   slurm_verb->add_option("DIR", request->directory, "directory of slurm.conf")->required();
   slurm_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] {
-      return print_answer(options, imported_fleet(options, import_slurm, request->directory));
+      return print_import(options, imported_fleet(options, import_slurm, request->directory));
     };
   });
 
@@ -52,7 +59,7 @@ void add_import_commands(CLI::App& fleet, const CommandOptions& options, const F
       ->required();
   kubernetes_verb->callback([&options, &chosen, request] {
     chosen = [&options, request] {
-      return print_answer(options, imported_fleet(options, import_kubernetes, request->shown.file));
+      return print_import(options, imported_fleet(options, import_kubernetes, request->shown.file));
     };
   });
 }

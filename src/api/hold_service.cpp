@@ -146,10 +146,9 @@ v1::ListHoldsResponse holds_view(const Controller& controller) {
   return view;
 }
 
-std::string waiting_holds_text(const Controller& controller) {
+std::string waiting_holds_text(const Controller& controller, JobId job) {
   const HoldLink* link = controller.holds().link();
   if (link == nullptr) return {};
-  constexpr std::size_t kNamed = 4;
   std::vector<std::string> parts;
   for (std::uint32_t manager = 0; manager < link->pools().size(); ++manager) {
     const HoldPool& pool = link->pools()[manager];
@@ -167,29 +166,19 @@ std::string waiting_holds_text(const Controller& controller) {
     if (std::string price = price_text(controller, manager); !price.empty()) {
       parts.push_back(std::move(price));
     }
-    std::size_t waiting = 0;
-    for (const Hold& hold : link->holds()) {
-      const bool waits = hold.state == HoldState::kAsked || hold.state == HoldState::kWaiting;
-      if (hold.manager != manager || !waits || ++waiting > kNamed) continue;
-      const std::string start =
-          hold.start.in ? fmt::format(", expected to start in {}", hold.start.in->text()) : "";
-      parts.push_back(fmt::format("{} {}{}{}", text_of(hold.key), word_of(hold.state),
-                                  hold.reason.empty() ? "" : fmt::format(" ({})", hold.reason),
-                                  start));
+    for (std::string& note :
+         hold_notes(*link, manager, {controller.state(), job, controller.now()})) {
+      parts.push_back(std::move(note));
     }
-    if (waiting > kNamed) parts.push_back(fmt::format("{} more wait", waiting - kNamed));
     if (!state.trouble.empty()) {
       parts.push_back(fmt::format("{} cannot be asked since {}: {}", pool.manager,
                                   second_text(state.trouble_since), state.trouble));
     }
-    if (!state.refused.text.empty()) {
-      parts.push_back(fmt::format("{} refused a hold: {}", pool.manager, state.refused.text));
-    }
     if (!state.newer.empty()) {
       parts.push_back(
-          fmt::format("nothing is asked of {}: {} is of a later controller, so this "
+          fmt::format("nothing is asked of {}: a hold there is of a later controller, so this "
                       "log is an older copy",
-                      pool.manager, state.newer));
+                      pool.manager));
     }
   }
   return fmt::format("{}", fmt::join(parts, "; "));

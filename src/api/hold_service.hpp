@@ -16,8 +16,9 @@ namespace orrery {
 [[nodiscard]] std::vector<v1::LentTime> lent_times(const Controller& controller);
 
 /// Returns what the managers say of nodes that they do not lend now, for a job that waits for
-/// nodes: "slurm lends 2 of 4 nodes; pilot-3-7 waits (Resources)". Empty: no manager has nodes.
-[[nodiscard]] std::string waiting_holds_text(const Controller& controller);
+/// nodes: "slurm lends 2 of 4 nodes; pilot-3-7 waits (Resources)". It names no hold of another job,
+/// see hold_notes(). Empty: no manager has nodes.
+[[nodiscard]] std::string waiting_holds_text(const Controller& controller, JobId job);
 
 /// Adds ListHolds. The controller outlives the table.
 void add_hold_methods(MethodTable& table, Controller& controller);

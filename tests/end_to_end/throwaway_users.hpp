@@ -62,7 +62,12 @@ class ThrowawayUser {
       const bool alive = maker > 0 && ::kill(maker, 0) == 0;
       if (!alive) left.push_back(line.substr(0, line.find(':')));
     }
-    for (const std::string& name : left) remove(name);
+    for (const std::string& name : left) {
+      // Another test may remove it now, and processes of a killed test may still run as it.
+      (void)!std::system(
+          fmt::format("{} /usr/sbin/userdel --force {} >/dev/null 2>&1", kOneAtATime, name)
+              .c_str());
+    }
   }
 
   std::string name_;

@@ -340,6 +340,37 @@ TEST_F(ServerTest, ShowsWhatANodeLastReadAndNothingOfWhatItDidNot) {
   EXPECT_EQ(ask("GET /metrics", "viewer").find("orrery_node_cpu_busy_ratio{"), std::string::npos);
 }
 
+/// A manager that answers nothing.
+class SilentManager final : public ResourceManager {
+ public:
+  void carry_out(const ManagerOrder&) override {}
+};
+
+TEST_F(ServerTest, TellsWhatIsWrongWithResourceManagers) {
+  EXPECT_EQ(ask("GET /metrics", "viewer").find("orrery_manager"), std::string::npos);
+  serving_->run([&](Controller& controller) {
+    ResourceManager::Reported report;
+    controller.holds().begin({.managers = {{.name = "hpc", .nodes = "node0"}}},
+                             [&](const ManagerSpec&, std::uint64_t, auto reported) {
+                               report = std::move(reported);
+                               return std::make_unique<SilentManager>();
+                             });
+    report({0, ManagerListing{.trouble = "Unable to contact slurm controller"}});
+  });
+  const std::string metrics = ask("GET /metrics", "viewer");
+  for (const char* line :
+       {"orrery_manager_trouble{manager=\"hpc\"} 1", "orrery_manager_refused{manager=\"hpc\"} 0",
+        "orrery_manager_newer{manager=\"hpc\"} 0",
+        "orrery_manager_nodes_out_of_service{manager=\"hpc\"} 0",
+        "orrery_lent_nodes{manager=\"hpc\"} 0",
+        "orrery_holds{manager=\"hpc\",state=\"waiting\"} 0"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line;
+  }
+  const std::string holds = ask("GET /v1/holds");
+  EXPECT_NE(holds.find("\"trouble\":\"Unable to contact slurm controller\""), std::string::npos)
+      << holds;
+}
+
 TEST_F(ServerTest, TellsOfItselfAndEndsStreamsWhenAJobEnds) {
   EXPECT_NE(ask("GET /healthz").find("ok"), std::string::npos);
   EXPECT_NE(ask("GET /metrics", "viewer").find("orrery_jobs{phase=\"queued\"} 0"),

@@ -294,6 +294,41 @@ void add_accelerators(const Controller& controller, Families& families) {
   families.family({time.name, time.help, time.type}) = time;
 }
 
+/// Adds what is known of the resource managers that lend nodes.
+void add_managers(const HoldLink& link, Families& families) {
+  std::vector<std::map<HoldState, std::size_t>> holds(link.pools().size());
+  std::vector<std::size_t> lent(link.pools().size());
+  for (const Hold& hold : link.holds()) {
+    ++holds[hold.manager][hold.state];
+    lent[hold.manager] += hold.nodes.size();
+  }
+  const auto of_each = [&](const Families::Name& name, const auto& value) {
+    MetricFamily& family = families.family(name);
+    for (std::uint32_t at = 0; at < link.pools().size(); ++at) {
+      Families::add(family, value(at), {{"manager", link.pools()[at].manager}});
+    }
+  };
+  of_each({"orrery_manager_trouble", "1 while a resource manager cannot be asked."},
+          [&](std::uint32_t at) { return link.manager(at).trouble.empty() ? 0 : 1; });
+  of_each({"orrery_manager_refused", "1 from a refusal of a hold until a hold is granted."},
+          [&](std::uint32_t at) { return link.manager(at).refused.text.empty() ? 0 : 1; });
+  of_each({"orrery_manager_newer",
+           "1 while nothing is asked for, as holds are of a controller with a newer log."},
+          [&](std::uint32_t at) { return link.manager(at).newer.empty() ? 0 : 1; });
+  of_each({"orrery_manager_nodes_out_of_service",
+           "Nodes that a resource manager keeps out of service, or does not have."},
+          [&](std::uint32_t at) { return number(link.manager(at).out_of_service.size()); });
+  of_each({"orrery_lent_nodes", "Nodes that a resource manager lends now."},
+          [&](std::uint32_t at) { return number(lent[at]); });
+  MetricFamily& states = families.family({"orrery_holds", "Holds, by manager and state."});
+  for (std::uint32_t at = 0; at < link.pools().size(); ++at) {
+    for (const EnumWord<HoldState>& state : enum_words(HoldState())) {
+      Families::add(states, number(holds[at][state.value]),
+                    {{"manager", link.pools()[at].manager}, {"state", std::string(state.word)}});
+    }
+  }
+}
+
 /// Adds a controller's part in the log; `leads` is 1 or 0.
 void add_log_part(const StandbyProgress& progress, double leads, Families& families) {
   families.one({"orrery_leader", "1 on the controller that leads, 0 on a standby."}, leads);
@@ -327,6 +362,7 @@ std::string metrics_text(const Controller& controller) {
   add_nodes(controller, families);
   add_readings(controller, families);
   add_accelerators(controller, families);
+  if (const HoldLink* link = controller.holds().link()) add_managers(*link, families);
   const LiveLog& log = controller.store().log();
   add_log_part({.leader = {},
                 .term = static_cast<std::uint64_t>(log.term()),

@@ -119,7 +119,7 @@ SideReads::Read prepare(Controller& controller, JobId job, const CallPtr& call) 
   auto beside = std::make_shared<const Beside>(
       Beside{KnownNames(state, job, sees), controller.fleet().why_never(job),
              out_of_service_text(state, state.job(job).submission->request, sees),
-             waiting_holds_text(controller), starts_in_holds(controller, job)});
+             waiting_holds_text(controller, job), starts_in_holds(controller, job)});
   return [&controller, job, call, beside](const HeldSituation& held) -> SideReads::Finish {
     return [&controller, call, view = explained(held, job, *beside)] {
       answer(controller, call, view);

@@ -27,6 +27,7 @@ bool waits(const State& state, JobId id) {
 /// Returns why a hold that no ranks use is given back; empty: it is kept.
 std::string HoldKeeper::why_useless(const Hold& hold, const HoldUse& use, const HoldView& view) {
   ManagerState& known = table_.managers()[hold.manager];
+  if (table_.pool(hold.manager).lent.most == 0) return "its manager is to lend no nodes";
   if (hold.state != HoldState::kGranted) {
     const std::vector<std::string>& avoid = known.avoid;
     const bool resumed =

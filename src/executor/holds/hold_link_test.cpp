@@ -214,6 +214,34 @@ TEST_F(HoldLinkTest, DoesNotAskForAJobThatItsNodesCanNeverRun) {
   EXPECT_TRUE(asked<EnsureHold>().empty());
 }
 
+// What `most: 0` in managers.yaml and SIGHUP do.
+TEST_F(HoldLinkTest, GivesBackAtOnceWhatNoJobUsesWhereNothingIsToBeLent) {
+  begin({.keep = 2});
+  wait(Duration::seconds(3));
+  const std::vector<EnsureHold> orders = asked<EnsureHold>();
+  ASSERT_EQ(orders.size(), 2u);
+  run(orders[0].key, "70", {name(0)});
+  holds_.push_back({.key = orders[1].key, .id = "71", .reason = "Priority", .nodes = {}});
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  const JobId id = submit(8);
+  cluster_.up(id);
+  (void)submit(8);
+  term_ = 4;
+  most_ = 0;
+  begin();
+  wait(Duration::seconds(5));
+  ASSERT_EQ(asked<ReleaseHold>().size(), 1u);
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "71") << "it waits";
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kRunning);
+  cluster_.send(DrainNode{NodeId(0), false, "of others now"});
+  cluster_.end(id);
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<ReleaseHold>().back().id, "70") << "its job has ended";
+  wait(Duration::minutes(2));
+  EXPECT_EQ(asked<EnsureHold>().size(), 2u) << "although a job waits";
+}
+
 TEST_F(HoldLinkTest, FreesWhatItsManagerProvesToBeGone) {
   begin();
   const JobId id = submit(8);

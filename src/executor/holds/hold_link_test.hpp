@@ -22,7 +22,7 @@ class HoldLinkTest : public testing::Test {
     pool.manager = "slurm";
     pool.nodes = {NodeId(0), NodeId(1), NodeId(2), NodeId(3)};
     if (pool.use == PoolUse::kLent) {
-      pool.lent = {.nodes = pool.nodes, .most = 4, .time = Duration::hours(24)};
+      pool.lent = {.nodes = pool.nodes, .most = most_, .time = Duration::hours(24)};
     }
     link_ = std::make_unique<HoldLink>(HoldSetup{.term = term_, .pools = {pool}}, cluster_.state(),
                                        cluster_.now());
@@ -100,6 +100,7 @@ class HoldLinkTest : public testing::Test {
   }
 
   std::uint64_t term_ = 3;
+  std::uint32_t most_ = 4;  ///< nodes that the manager lends at once
   ScriptedCluster cluster_{{.nodes_begin = NodeHealth::kJoining}};
   std::unique_ptr<HoldLink> link_;
   std::vector<ManagerOrder> orders_;

@@ -205,8 +205,11 @@ void HoldTable::refuse(std::uint32_t manager, const Refusal& refusal, Instant no
   ManagerState& known = managers_[manager];
   const bool busy = refusal.why == HoldRefusal::kBusy;
   const std::string of_job = refusal.job ? fmt::format("job {}: ", *refusal.job) : "";
-  known.refused.text = busy ? of_job + refusal.text
-                            : fmt::format("{}{}: {}", of_job, word_of(refusal.why), refusal.text);
+  const std::string text =
+      busy ? refusal.text : fmt::format("{}: {}", word_of(refusal.why), refusal.text);
+  known.refused.text = of_job + text;
+  known.refused.is_of_job = refusal.job.has_value();
+  if (refusal.job) known.refused.jobs[*refusal.job].text = text;
   std::uint32_t& refusals =
       refusal.job ? known.refused.jobs[*refusal.job].refusals : known.refused.refusals;
   Instant& retry_at = refusal.job ? known.refused.jobs[*refusal.job].at : known.refused.retry_at;

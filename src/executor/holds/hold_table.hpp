@@ -111,6 +111,8 @@ struct Hold {
     Instant newest;
     /// When the first of the complete lists was asked for that do not have it.
     std::optional<Instant> missing;
+    /// Orders in a row that its manager accepted with an id, none of which a list has shown.
+    std::uint32_t unseen = 0;
     std::vector<std::string> avoid;  ///< nodes, as in the newest EnsureHold
     Duration time;                   ///< for which it is asked
     std::string tenant;              ///< of its job
@@ -134,16 +136,18 @@ struct ManagerState {
     struct Retry {
       Instant at;
       std::uint32_t refusals = 0;  ///< in a row
+      std::string text;            ///< the newest, in the manager's words
     };
     /// The newest refusal, in the manager's words, with its kind in front unless it is kBusy; until
     /// a hold is granted.
     std::string text;
+    bool is_of_job = false;               ///< whether it was of the hold of one job
     Instant retry_at;                     ///< nothing is asked for before
     std::uint32_t refusals = 0;           ///< in a row
     std::map<std::uint32_t, Retry> jobs;  ///< jobs whose own holds were refused
   };
   Refused refused;
-  std::vector<std::string> out_of_service;  ///< its nodes that are so there: "NODE (REASON)"
+  std::vector<std::string> out_of_service;  ///< its nodes that are so, or missing, there
   std::vector<std::string> avoid;           ///< nodes that are drained here, not there
   std::vector<Duration> waits;  ///< of the newest holds that were granted, up to kWaitsMax
 };

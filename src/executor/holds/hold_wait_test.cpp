@@ -11,6 +11,12 @@ class HoldWaitTest : public HoldLinkTest {
   [[nodiscard]] std::vector<LikelyStart> starts(JobId job) const {
     return lent_starts(*link_, cluster_.state(), job, cluster_.now());
   }
+  [[nodiscard]] std::string why_not(JobId job) const {
+    return why_not_asked(*link_, 0, {cluster_.state(), job, cluster_.now()});
+  }
+  [[nodiscard]] std::vector<std::string> notes(JobId job) const {
+    return hold_notes(*link_, 0, {cluster_.state(), job, cluster_.now()});
+  }
   /// The manager lists a hold that waits.
   void list_waiting(const HoldKey& key, const std::string& id, std::optional<Duration> starts_in) {
     holds_.push_back(
@@ -82,6 +88,86 @@ TEST_F(HoldWaitTest, AManagerThatCannotBeAskedTellsNothing) {
   trouble_ = "Unable to contact slurm controller";
   wait(Duration::seconds(10));
   EXPECT_TRUE(starts(job).empty());
+}
+
+TEST_F(HoldWaitTest, AJobThatNoHoldIsAskedForIsToldWhy) {
+  most_ = 3;
+  begin();
+  EXPECT_EQ(why_not(submit(24)), "");
+  EXPECT_EQ(why_not(submit(32)), "it needs 4 nodes, and slurm lends at most 3");
+  Submission longer = cluster_.job(8);
+  longer.request.estimate.reset();
+  longer.request.time_limit = Duration::hours(20);
+  EXPECT_EQ(why_not(cluster_.submit(longer)), "");
+  longer.request.time_limit = Duration::hours(47);
+  EXPECT_EQ(why_not(cluster_.submit(longer)),
+            "it takes 1 d 23 h, and a hold of slurm lasts 1 d less 6 min");
+  most_ = 0;
+  begin();
+  EXPECT_EQ(why_not(submit(8)), "slurm is to lend no nodes");
+  begin({.use = PoolUse::kShared});
+  EXPECT_EQ(why_not(submit(8)), "");
+}
+
+TEST_F(HoldWaitTest, DrainedNodesAreNotAskedFor) {
+  begin();
+  const JobId all = submit(32);
+  const JobId part = submit(4);
+  wait(Duration::seconds(3));
+  EXPECT_EQ(why_not(all), "");
+  cluster_.send(DrainNode{NodeId(0), false, "disk"});
+  EXPECT_EQ(why_not(all), "it needs 4 of the 4 nodes of slurm, and 1 are drained");
+  EXPECT_EQ(why_not(part), "");
+  for (std::uint32_t n = 1; n < 4; ++n) cluster_.send(DrainNode{NodeId(n), false, "disk"});
+  EXPECT_EQ(why_not(part), "it needs 1 of the 4 nodes of slurm, and 4 are drained");
+}
+
+TEST(HoldWait, NodesOfAnotherTypeAreNotAskedFor) {
+  ScriptedCluster cluster({.fleet = two_types(), .nodes_begin = NodeHealth::kJoining});
+  HoldPool pool{.manager = "slurm", .nodes = {NodeId(2), NodeId(3)}};
+  pool.lent = {.nodes = pool.nodes, .most = 2, .time = Duration::hours(24)};
+  const HoldLink link({.pools = {pool}}, cluster.state(), cluster.now());
+  const JobId job = cluster.submit(cluster.job(8));
+  EXPECT_EQ(why_not_asked(link, 0, {cluster.state(), job, cluster.now()}),
+            "none of the nodes of slurm is of a type that it can use");
+}
+
+TEST_F(HoldWaitTest, PilotsThatWaitAreNamedUpToFour) {
+  begin();
+  const JobId job = submit(32);
+  wait(Duration::seconds(3));
+  EXPECT_EQ(notes(job), (std::vector<std::string>{"pilot-3-1 asked", "pilot-3-2 asked",
+                                                  "pilot-3-3 asked", "pilot-3-4 asked"}));
+  hear(HoldAnswer{.key = asked<EnsureHold>().at(0).key,
+                  .id = {},
+                  .refused = HoldRefusal::kBusy,
+                  .text = "the queue is full"});
+  EXPECT_EQ(notes(job).back(), "slurm refused a hold: the queue is full");
+}
+
+TEST_F(HoldWaitTest, TheHoldsAndRefusalsOfOtherJobsAreNotTold) {
+  begin({.holds_for = HoldsFor::kOneJob});
+  const JobId own = submit(8);
+  const JobId other = submit(8);
+  const JobId third = submit(8);
+  wait(Duration::seconds(3));
+  const std::vector<EnsureHold> orders = asked<EnsureHold>();
+  ASSERT_EQ(orders.size(), 3u);
+  EXPECT_EQ(notes(own),
+            (std::vector<std::string>{text_of(orders[0].key) + " asked", "2 more wait"}));
+  hear(HoldAnswer{.key = orders[1].key,
+                  .id = {},
+                  .refused = HoldRefusal::kAuth,
+                  .text = "Invalid account ai-secret"});
+  EXPECT_EQ(notes(own),
+            (std::vector<std::string>{text_of(orders[0].key) + " asked", "1 more wait"}));
+  const std::vector<std::string> refused = notes(other);
+  ASSERT_EQ(refused.size(), 2u);
+  EXPECT_EQ(refused[0], "2 more wait");
+  EXPECT_TRUE(refused[1].starts_with(
+      "slurm refused a hold of this job: auth: Invalid account ai-secret; the next request is in "))
+      << refused[1];
+  EXPECT_EQ(notes(third).size(), 2u);
 }
 
 }  // namespace

@@ -44,6 +44,20 @@ class JobHoldsTest : public HoldLinkTest {
   }
 };
 
+TEST_F(JobHoldsTest, WaitNoLongerWhereNothingIsToBeLent) {
+  const JobId job = submit(8);
+  wait(Duration::seconds(3));
+  ASSERT_NE(hold_of(job), nullptr);
+  holds_.push_back({.key = hold_of(job)->key, .id = "71", .reason = "Priority", .nodes = {}});
+  wait(Duration::seconds(3));
+  term_ = 4;
+  most_ = 0;
+  begin({.holds_for = HoldsFor::kOneJob});
+  wait(Duration::seconds(5));
+  EXPECT_TRUE(was_released("71"));
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u);
+}
+
 TEST_F(JobHoldsTest, AreAskedForOncePerJobWithItsNodesAndItsTime) {
   const JobId wide = submit_limited(16, Duration::hours(2));
   const JobId narrow = submit_limited(3, Duration::hours(1));

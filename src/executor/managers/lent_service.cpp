@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace orrery {
 namespace {
@@ -69,9 +70,14 @@ DrainedNodes drained_nodes(const HoldPool& pool, const State& state, Instant now
 std::vector<std::string> out_of_service(const HoldPool& pool, std::span<const ManagerNode> nodes,
                                         const State& state) {
   std::vector<std::string> out;
+  std::set<NodeId> missing(pool.nodes.begin(), pool.nodes.end());
   for (const Listed& each : listed(pool, nodes, state)) {
+    missing.erase(each.node);
     if (!each.here->out_of_service) continue;
     out.push_back(fmt::format("{} ({})", each.here->name, each.here->reason));
+  }
+  for (const NodeId node : missing) {
+    out.push_back(state.setup().topology->node_name(node) + " (not in Slurm)");
   }
   return out;
 }

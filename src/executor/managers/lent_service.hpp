@@ -28,7 +28,8 @@ struct DrainedNodes {
 };
 [[nodiscard]] DrainedNodes drained_nodes(const HoldPool& pool, const State& state, Instant now);
 
-/// Returns the nodes of a pool that its manager keeps out of service: "NODE (REASON)".
+/// Returns the nodes of a pool that its manager keeps out of service, or does not have: "NODE
+/// (REASON)". Precondition: `nodes` is of a complete list.
 [[nodiscard]] std::vector<std::string> out_of_service(const HoldPool& pool,
                                                       std::span<const ManagerNode> nodes,
                                                       const State& state);

@@ -274,5 +274,15 @@ TEST_F(LentServiceTest, APilotOnNodesOfOthersIsGivenBackAndNoOtherFollowsAtOnce)
   EXPECT_EQ(asked<EnsureHold>().size(), 1u);
 }
 
+TEST_F(LentServiceTest, NodesThatTheirManagerDoesNotHaveAreOutOfService) {
+  nodes_ = {{.name = name(0), .reason = ""},
+            {.name = name(1), .out_of_service = true, .reason = "Not responding"},
+            {.name = name(3), .reason = ""}};
+  begin();
+  wait(Duration::seconds(3));
+  EXPECT_EQ(link_->manager(0).out_of_service,
+            (std::vector<std::string>{name(1) + " (Not responding)", name(2) + " (not in Slurm)"}));
+}
+
 }  // namespace
 }  // namespace orrery

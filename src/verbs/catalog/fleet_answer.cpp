@@ -47,11 +47,34 @@ Result<BuiltFleet> build(const CommandOptions& options, const std::string& file)
   return built;
 }
 
+VerbAnswer written(const FleetSpec& spec) {
+  return {write_fleet_spec(spec), fleet_spec_json(spec), TextKind::kBytes};
+}
+
 /// What is written must be what validates.
 Result<VerbAnswer> valid_spec(const FleetSpec& spec, const Catalog& catalog) {
   const Result<Topology> topology = build_topology(spec, catalog);
   if (!topology) return tl::unexpected(topology.error());
-  return VerbAnswer{write_fleet_spec(spec), fleet_spec_json(spec), TextKind::kBytes};
+  return written(spec);
+}
+
+/// Imports know no processors, so the type of nodes without GPUs is a guess.
+std::string guess_warning(const Topology& topology) {
+  std::uint32_t nodes = 0;
+  std::string type;
+  for (std::uint32_t n = 0; n < topology.node_count(); ++n) {
+    const NodeGroup& group = topology.group(NodeId(n));
+    const Accelerator& each = topology.accelerator(group.type);
+    if (each.kind != AcceleratorKind::kCpu) continue;
+    ++nodes;
+    type = fmt::format("{} x {}", group.devices, each.id);
+  }
+  if (nodes == 0) return {};
+  return fmt::format(
+      "nodes without GPUs: {}, taken for {}. Agents with other processors are refused: give these "
+      "nodes a `type` with the processors that `orrery-agent --discover` prints there, or remove "
+      "them\n",
+      nodes, type);
 }
 
 Status check_picture_path(const ShowFleet& call) {
@@ -77,13 +100,15 @@ Result<VerbAnswer> generated_fleet(const CommandOptions& options, const std::str
   return valid_spec(*spec, *catalog);
 }
 
-Result<VerbAnswer> imported_fleet(const CommandOptions& options, FleetImport import,
-                                  const std::string& path) {
+Result<ImportedFleet> imported_fleet(const CommandOptions& options, FleetImport import,
+                                     const std::string& path) {
   const Result<Catalog> catalog = load_catalog(options);
   if (!catalog) return tl::unexpected(catalog.error());
   const Result<FleetSpec> spec = import(*catalog, path);
   if (!spec) return tl::unexpected(spec.error());
-  return valid_spec(*spec, *catalog);
+  const Result<Topology> topology = build_topology(*spec, *catalog);
+  if (!topology) return tl::unexpected(topology.error());
+  return ImportedFleet{written(*spec), guess_warning(*topology)};
 }
 
 Result<VerbAnswer> validated_fleet(const CommandOptions& options, const std::string& file) {

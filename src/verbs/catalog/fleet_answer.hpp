@@ -19,10 +19,15 @@ namespace orrery {
 
 using FleetImport = Result<FleetSpec> (*)(const Catalog& catalog, const std::string& path);
 
-/// Returns the spec that an import makes of a path, in YAML to be printed byte for byte. Errors:
-/// those of the import; a spec that does not validate.
-[[nodiscard]] Result<VerbAnswer> imported_fleet(const CommandOptions& options, FleetImport import,
-                                                const std::string& path);
+struct ImportedFleet {
+  VerbAnswer spec;      ///< in YAML to be printed byte for byte
+  std::string warning;  ///< of nodes whose type is a guess, for standard error; empty: none
+};
+
+/// Returns the spec that an import makes of a path. Errors: those of the import; a spec that does
+/// not validate.
+[[nodiscard]] Result<ImportedFleet> imported_fleet(const CommandOptions& options,
+                                                   FleetImport import, const std::string& path);
 
 /// Says that a spec is valid and how large its fleet is, and lists the domains that carry less than
 /// their load. Errors: everything wrong in the spec, with file:line:column.

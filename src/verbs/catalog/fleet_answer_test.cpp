@@ -53,15 +53,26 @@ Result<FleetSpec> small_import(const Catalog& catalog, const std::string& path) 
 }
 
 TEST(FleetAnswer, WhatAnImportMadeMustValidate) {
-  const Result<VerbAnswer> good = imported_fleet({}, small_import, small_h100());
+  const Result<ImportedFleet> good = imported_fleet({}, small_import, small_h100());
   ASSERT_TRUE(good) << good.error().text();
-  EXPECT_TRUE(good->text.starts_with("apiVersion: orrery/v1\nkind: Fleet\nname: test\n"))
-      << good->text;
-  const Result<VerbAnswer> bad = imported_fleet(
+  EXPECT_TRUE(good->spec.text.starts_with("apiVersion: orrery/v1\nkind: Fleet\nname: test\n"))
+      << good->spec.text;
+  EXPECT_EQ(good->warning, "");
+  const Result<ImportedFleet> bad = imported_fleet(
       {}, small_import,
       one_hall("    - name: su\n      racks:\n      - nodes: [{type: dgx-h1000}]\n"));
   ASSERT_FALSE(bad);
   EXPECT_NE(bad.error().message.find("dgx-h1000"), std::string::npos);
+}
+
+TEST(FleetAnswer, AnImportSaysWhichNodesItCouldOnlyGuess) {
+  const Result<ImportedFleet> fleet = imported_fleet(
+      {}, small_import,
+      one_hall("    - name: su\n      racks:\n"
+               "      - nodes: [{type: dgx-h100, count: 2}, {type: cpu-epyc-2s, count: 3}]\n"));
+  ASSERT_TRUE(fleet) << fleet.error().text();
+  EXPECT_TRUE(fleet->warning.starts_with("nodes without GPUs: 3, taken for 2 x amd-epyc-9654. "))
+      << fleet->warning;
 }
 
 TEST(FleetAnswer, ADrawingIsWrittenButNotOverTheSpec) {
