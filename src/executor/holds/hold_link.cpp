@@ -102,6 +102,7 @@ void HoldLink::hear(std::uint32_t manager, const HoldAnswer& answer, Instant now
   if (hold->state != HoldState::kAsked || answer.id.empty()) return;
   const Instant asked_at = hold->since;
   hold->id = answer.id;
+  ++hold->orders.unseen;
   table_.set_state(*hold, HoldState::kWaiting, now);
   hold->since = asked_at;
 }
@@ -190,6 +191,7 @@ bool HoldLink::is_counted(Hold& hold, const HoldSeen& seen, const Heard& heard) 
 void HoldLink::see(Hold& hold, const HoldSeen& seen, const Heard& heard) {
   if (!is_counted(hold, seen, heard)) return;
   hold.orders.missing.reset();
+  hold.orders.unseen = 0;
   hold.reason = seen.reason;
   hold.start = {seen.starts_in, seen.started};
   if (seen.left) hold.ends = heard.listing.asked + *seen.left;
@@ -276,14 +278,37 @@ void HoldLink::miss(Hold& hold, const Heard& heard) {
   }
   if (asked - *hold.orders.missing < table_.setup().timing.absent) return;
   if (hold.state == HoldState::kAsked || hold.state == HoldState::kWaiting) {
-    hold.id.clear();
-    hold.state = HoldState::kAsked;
-    keeper_.wish_for_job(hold, heard.state);
-    return table_.order_hold(hold, heard.now);
+    return request_again(hold, heard);
   }
   if (hold.state == HoldState::kGranted && speaks(heard.state, hold)) return;
   table_.take_back(hold, Leftover::kPossible, "its resource manager has forgotten the hold");
   table_.forget(hold);
+}
+
+/// Requests a hold again that its manager does not list. A hold that the manager has accepted three
+/// times, or once after a refusal, and has never listed counts as refused: it may exist under a
+/// name that does not identify it as this cluster's.
+void HoldLink::request_again(Hold& hold, const Heard& heard) {
+  constexpr std::uint32_t kUnseenMost = 3;
+  const ManagerState::Refused& refused = table_.managers()[hold.manager].refused;
+  const bool was_refused =
+      hold.key.job ? refused.jobs.contains(*hold.key.job) : refused.refusals > 0;
+  if (hold.orders.unseen > 0) table_.order_release(hold, heard.now);
+  if (hold.orders.unseen >= (was_refused ? 1 : kUnseenMost)) {
+    // Several pilots that are missing in one list are one refusal.
+    if (hold.key.job || heard.now >= refused.retry_at) {
+      const std::string why = fmt::format(
+          "{} accepted job {} but does not list it as {} of this cluster: does a job_submit plugin "
+          "change names or comments, or does the job belong to another user?",
+          table_.pool(hold.manager).manager, hold.id, text_of(hold.key));
+      table_.refuse(hold.manager, {HoldRefusal::kBusy, why, hold.key.job}, heard.now);
+    }
+    return table_.forget(hold);
+  }
+  hold.id.clear();
+  hold.state = HoldState::kAsked;
+  keeper_.wish_for_job(hold, heard.state);
+  table_.order_hold(hold, heard.now);
 }
 
 /// Tells control of the manager's nodes that no hold lends.

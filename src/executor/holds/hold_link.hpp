@@ -7,11 +7,12 @@
 // control's state, the managers' lists and the agents' words.
 // What a manager acknowledges is a hint: a hold that two complete lists, ten seconds apart, do not
 // have is asked for again under its key, or given up if its nodes were lent and no agent of it
-// speaks. Two holds of one key are the fault of a lost answer: the first that runs counts, and
-// agents of the other are refused.
-// Invariants: nothing is asked of a manager before its first complete list in this term; a node is
-// lent by one hold at most; a hold is released only when no rank is on its nodes, or when its
-// manager ended it. Cost of advance(): O(waiting jobs + nodes of the managers).
+// speaks. A hold that was accepted three times and never listed counts as refused, so that a
+// manager that does not show the controller its holds gets no endless series of requests. Two holds
+// of one key are the result of a lost answer: the first that runs counts, and agents of the other
+// are refused. Invariants: nothing is asked of a manager before its first complete list in this
+// term; a node is lent by one hold at most; a hold is released only when no rank is on its nodes,
+// or when its manager ended it. Cost of advance(): O(waiting jobs + nodes of the managers).
 #pragma once
 
 #include <cstdint>
@@ -84,6 +85,7 @@ class HoldLink {
   void see_ended(Hold& hold, const HoldSeen& seen, Instant now);
   void release_again(Hold& hold, const State& state, Instant now);
   void miss(Hold& hold, const Heard& heard);
+  void request_again(Hold& hold, const Heard& heard);
   void sweep(std::uint32_t manager, const State& state);
 
   HoldTable table_;

@@ -116,6 +116,59 @@ TEST_F(HoldLinkFaultsTest, ANodeIsLentAnewOnceItsNextAgentHasShownThatNothingIsL
   EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kReady);
 }
 
+// A plugin of Slurm gave its jobs other names: one more was asked for every ten seconds, for ever.
+TEST_F(HoldLinkFaultsTest, WhatIsAcceptedAndNeverListedIsAskedForWithPauses) {
+  begin({.keep = 2});
+  std::size_t answered = 0;
+  const auto pass = [&](int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      wait(Duration::seconds(1));
+      for (const auto all = asked<EnsureHold>(); answered < all.size(); ++answered) {
+        hear(HoldAnswer{.key = all[answered].key,
+                        .id = std::to_string(70 + answered),
+                        .refused = {},
+                        .text = {}});
+      }
+      answer_lists();
+    }
+  };
+  pass(60);
+  ASSERT_EQ(answered, 6u) << "three times for each of two pilots";
+  EXPECT_EQ(asked<ReleaseHold>().size(), 6u) << "it may be there all the same";
+  EXPECT_TRUE(link_->holds().empty());
+  EXPECT_EQ(link_->manager(0).refused.refusals, 1u);
+  EXPECT_EQ(link_->manager(0).refused.text,
+            "slurm accepted job 74 but does not list it as pilot-3-1 of this cluster: does a "
+            "job_submit plugin change names or comments, or does the job belong to another user?");
+  pass(3600);
+  EXPECT_LE(answered, 6u + 2 * 10) << "once after each pause, which grow to ten minutes";
+  EXPECT_GT(answered, 6u + 2 * 5);
+  // The plugin is mended.
+  link_->ask_again(cluster_.now());
+  pass(3);
+  const HoldKey key = asked<EnsureHold>().back().key;
+  run(key, std::to_string(70 + answered - 1), {name(0)});
+  pass(3);
+  EXPECT_TRUE(link_->manager(0).refused.text.empty());
+}
+
+TEST_F(HoldLinkFaultsTest, WhatIsAcceptedAndLostTwiceIsListedAtLastWithoutAPause) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  const HoldKey key = asked<EnsureHold>()[0].key;
+  for (std::size_t lost = 1; lost <= 2; ++lost) {
+    hear(HoldAnswer{.key = key, .id = std::to_string(70 + lost), .refused = {}, .text = {}});
+    wait(Duration::seconds(20));
+    ASSERT_EQ(asked<EnsureHold>().size(), lost + 1);
+  }
+  hear(HoldAnswer{.key = key, .id = "73", .refused = {}, .text = {}});
+  run(key, "73", {name(0)});
+  wait(Duration::seconds(3));
+  EXPECT_EQ(only().state, HoldState::kGranted);
+  EXPECT_EQ(only().orders.unseen, 0u);
+  EXPECT_TRUE(link_->manager(0).refused.text.empty());
+}
+
 // "End the hold of an empty id" means nothing to a manager, or all holds of the name.
 TEST_F(HoldLinkFaultsTest, AHoldIsReleasedOnceItsIdIsKnown) {
   begin();

@@ -32,7 +32,7 @@ std::string waiting_text(const Hold& hold) {
 }
 
 /// Returns why a job fits no hold: its type, its time, or its number of nodes.
-std::string why_too_large(const HoldLink& link, std::uint32_t manager, const QueuedJob& job) {
+std::string why_too_large(const HoldLink& link, std::uint32_t manager, const AskingJob& job) {
   const HoldPool& pool = link.pools()[manager];
   HoldNodes all = pool.lent;
   all.most = std::numeric_limits<std::uint32_t>::max();
@@ -105,7 +105,7 @@ std::vector<LikelyStart> lent_starts(const HoldLink& link, const State& state, J
   return starts;
 }
 
-std::string why_not_asked(const HoldLink& link, std::uint32_t manager, const QueuedJob& job) {
+std::string why_not_asked(const HoldLink& link, std::uint32_t manager, const AskingJob& job) {
   const HoldPool& pool = link.pools()[manager];
   if (pool.use != PoolUse::kLent) return {};
   if (pool.lent.most == 0) return fmt::format("{} is to lend no nodes", pool.manager);
@@ -113,7 +113,7 @@ std::string why_not_asked(const HoldLink& link, std::uint32_t manager, const Que
 }
 
 std::vector<std::string> hold_notes(const HoldLink& link, std::uint32_t manager,
-                                    const QueuedJob& job) {
+                                    const AskingJob& job) {
   constexpr std::size_t kNamed = 4;
   const std::string& name = link.pools()[manager].manager;
   const ManagerState::Refused& refused = link.manager(manager).refused;

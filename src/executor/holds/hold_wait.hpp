@@ -27,7 +27,7 @@ namespace orrery {
                                                    JobId job, Instant now);
 
 /// A queued job, at a moment.
-struct QueuedJob {
+struct AskingJob {
   const State& state;
   JobId id;
   Instant now;
@@ -37,12 +37,12 @@ struct QueuedJob {
 /// nodes, and hpc lends at most 32". Empty: nothing prevents a hold, or the manager lends no nodes.
 /// O(options + nodes).
 [[nodiscard]] std::string why_not_asked(const HoldLink& link, std::uint32_t manager,
-                                        const QueuedJob& job);
+                                        const AskingJob& job);
 
 /// Returns what the submitter of a job may know of the holds of a manager: why none is requested,
 /// which pilots wait, and the state of the job's own hold. The holds of other jobs are counted but
 /// not named, because other users' jobs may be private. O(holds + options + nodes).
 [[nodiscard]] std::vector<std::string> hold_notes(const HoldLink& link, std::uint32_t manager,
-                                                  const QueuedJob& job);
+                                                  const AskingJob& job);
 
 }  // namespace orrery

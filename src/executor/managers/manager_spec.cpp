@@ -11,6 +11,7 @@
 #include "base/assert.hpp"
 #include "base/format/field_writer.hpp"
 #include "base/text/utf8.hpp"
+#include "executor/slurm/pilot_options.hpp"
 #include "executor/slurm/slurm_names.hpp"
 #include "fleet/import/host_list.hpp"
 
@@ -23,6 +24,31 @@ bool is_name(const std::string& text) {
   });
 }
 
+/// Returns the value at a path of keys, such as "pilots.time"; as far as it is written.
+DocumentNode value_at(DocumentNode node, std::string_view path) {
+  while (!path.empty()) {
+    const std::string_view key = path.substr(0, path.find('.'));
+    path.remove_prefix(std::min(path.size(), key.size() + 1));
+    const std::vector<DocumentNode::Entry> entries = node.entries();
+    const auto found =
+        std::find_if(entries.begin(), entries.end(),
+                     [&](const DocumentNode::Entry& each) { return each.key.text() == key; });
+    if (found == entries.end()) break;
+    node = found->value;
+  }
+  return node;
+}
+
+/// A manager, and where it is written.
+struct WrittenManager {
+  ManagerSpec& spec;
+  DocumentNode node;
+
+  [[nodiscard]] Status refuse(std::string_view path, const std::string& why) const {
+    return input_error(value_at(node, path).position(), fmt::format("{}: {}", path, why));
+  }
+};
+
 /// The keys of a block that says how nodes are held.
 struct HeldKeys {
   std::string_view block;
@@ -30,35 +56,39 @@ struct HeldKeys {
   Seconds time;
 };
 
-Status check_held(const ManagerSpec& spec, const HeldKeys& keys, std::size_t nodes) {
+Status check_held(const WrittenManager& manager, const HeldKeys& keys, std::size_t nodes) {
   constexpr Seconds kTimeMin{120};
   constexpr Seconds kTimeMax{366 * 86'400.0};
+  const auto refuse = [&](std::string_view key, const std::string& why) {
+    return manager.refuse(fmt::format("{}.{}", keys.block, key), why);
+  };
   if (keys.time < kTimeMin || keys.time > kTimeMax) {
-    return input_error(
-        spec.where, fmt::format("{}.time: expected a time of 2 minutes to 366 days", keys.block));
+    return refuse("time", fmt::format("expected a time of 2 minutes to 366 days, found {}",
+                                      Duration::from_seconds(keys.time.value()).text()));
   }
   if (keys.most.value_or(0) <= nodes) return {};
-  return input_error(spec.where, fmt::format("{}.most: expected at most the {} nodes of the "
-                                             "manager, found {}",
-                                             keys.block, nodes, *keys.most));
+  return refuse("most", fmt::format("expected at most the {} nodes of the manager, found {}", nodes,
+                                    *keys.most));
 }
 
-Status check_pilots(const ManagerSpec& spec, std::size_t nodes) {
-  const PilotSpec& pilots = *spec.pilots;
-  if (Status held = check_held(spec, {"pilots", pilots.most, pilots.time}, nodes); !held) {
+Status check_pilots(const WrittenManager& manager, std::size_t nodes) {
+  const PilotSpec& pilots = *manager.spec.pilots;
+  if (Status held = check_held(manager, {"pilots", pilots.most, pilots.time}, nodes); !held) {
     return held;
   }
-  if (pilots.nodes == 0) return input_error(spec.where, "pilots.nodes: expected at least 1");
+  if (pilots.nodes == 0) return manager.refuse("pilots.nodes", "expected at least 1, found 0");
   const std::size_t most = pilots.most.value_or(nodes);
   if (pilots.keep > most) {
-    return input_error(
-        spec.where, fmt::format("pilots.keep: expected at most {}, found {}", most, pilots.keep));
+    return manager.refuse("pilots.keep",
+                          fmt::format("expected at most {}, found {}", most, pilots.keep));
   }
-  for (const std::string& name : {spec.slurm.account, spec.slurm.qos}) {
-    if (name.find(kTenantMark) == name.npos) continue;
-    return input_error(spec.where, fmt::format("slurm: {} stands for the tenant of a job, and a "
-                                               "pilot has none; expected jobs instead of pilots",
-                                               kTenantMark));
+  const SlurmSpec& slurm = manager.spec.slurm;
+  for (const bool account : {true, false}) {
+    if ((account ? slurm.account : slurm.qos).find(kTenantMark) == std::string::npos) continue;
+    return manager.refuse(account ? "slurm.account" : "slurm.qos",
+                          fmt::format("{} stands for the tenant of a job, and a pilot has none; "
+                                      "expected jobs instead of pilots",
+                                      kTenantMark));
   }
   return {};
 }
@@ -78,53 +108,56 @@ std::string_view key_of_loans(const ManagerSpec& spec) {
 }
 
 /// Completes a manager of nodes that are lent, and refuses what is of no use for other nodes.
-Status complete(ManagerSpec& spec) {
+Status complete(const WrittenManager& manager) {
+  ManagerSpec& spec = manager.spec;
   if (spec.use != PoolUse::kLent) {
     const std::string_view key = key_of_loans(spec);
     if (key.empty()) return {};
-    return input_error(spec.where,
-                       fmt::format("{}: nodes that are {} are not asked for; expected no such key",
-                                   key, word_of(spec.use)));
+    return manager.refuse(key, fmt::format("nodes that are {} are not asked for; expected no such "
+                                           "key",
+                                           word_of(spec.use)));
   }
   if (spec.pilots && spec.jobs) {
-    return input_error(spec.where, "jobs: expected either pilots or jobs, found both");
+    return manager.refuse("jobs", "expected either pilots or jobs, found both");
   }
   if (!spec.pilots && !spec.jobs) spec.pilots.emplace();
   if (!spec.agent) spec.agent.emplace();
   return {};
 }
 
+Status check_options(const WrittenManager& manager) {
+  const std::optional<RefusedOption> refused = refused_option(manager.spec.slurm.options);
+  if (!refused) return {};
+  return input_error(value_at(manager.node, "slurm.options").items()[refused->at].position(),
+                     "slurm.options: " + refused->why);
+}
+
 /// `taken`: the managers of nodes that were named before.
-Status check_manager(ManagerSpec& spec, std::map<std::string, std::string>& taken) {
-  const auto refuse = [&](const std::string& why) -> Status {
-    return input_error(spec.where, why);
-  };
+Status check_manager(const WrittenManager& manager, std::map<std::string, std::string>& taken) {
+  const ManagerSpec& spec = manager.spec;
   if (!is_name(spec.name)) {
-    return refuse(fmt::format("name: expected up to 32 small letters, digits and \"-\", found {}",
-                              printable(spec.name, 60)));
+    return manager.refuse("name",
+                          fmt::format("expected up to 32 small letters, digits and \"-\", found {}",
+                                      printable(spec.name, 60)));
   }
-  if (Status fits = complete(spec); !fits) return fits;
+  if (Status fits = complete(manager); !fits) return fits;
   if (spec.agent && !spec.agent->directory.starts_with('/')) {
-    return refuse(fmt::format("agent.directory: expected an absolute path, found {}",
-                              printable(spec.agent->directory, 60)));
+    return manager.refuse("agent.directory", fmt::format("expected an absolute path, found {}",
+                                                         printable(spec.agent->directory, 60)));
   }
   const Result<std::vector<std::string>> names = expand_host_list(spec.nodes);
-  if (!names) return refuse("nodes: " + names.error().message);
+  if (!names) return manager.refuse("nodes", names.error().message);
   for (const std::string& name : *names) {
     const auto [at, added] = taken.emplace(name, spec.name);
     if (added) continue;
-    return refuse(at->second == spec.name
-                      ? fmt::format("nodes: \"{}\" is named twice", name)
-                      : fmt::format("nodes: \"{}\" is one of {}, too", name, at->second));
+    return manager.refuse("nodes", at->second == spec.name
+                                       ? fmt::format("\"{}\" is named twice", name)
+                                       : fmt::format("\"{}\" is one of {}, too", name, at->second));
   }
-  for (const std::string& option : spec.slurm.options) {
-    if (option != "--exclude" && !option.starts_with("-x")) continue;
-    return refuse(fmt::format("slurm.options: expected \"--exclude=NODES\", found \"{}\"",
-                              printable(option, 60)));
-  }
-  if (spec.pilots) return check_pilots(spec, names->size());
+  if (Status fit = check_options(manager); !fit) return fit;
+  if (spec.pilots) return check_pilots(manager, names->size());
   if (!spec.jobs) return {};
-  return check_held(spec, {"jobs", spec.jobs->most, spec.jobs->time}, names->size());
+  return check_held(manager, {"jobs", spec.jobs->most, spec.jobs->time}, names->size());
 }
 
 }  // namespace
@@ -141,10 +174,14 @@ Result<ManagersSpec> read_managers(const Document& document) {
   }
   std::set<std::string> names;
   std::map<std::string, std::string> taken;
-  for (ManagerSpec& manager : spec.managers) {
-    if (!names.insert(manager.name).second) {
-      return input_error(manager.where,
-                         fmt::format("name: there is another manager \"{}\"", manager.name));
+  const std::vector<DocumentNode> nodes = value_at(root, "managers").items();
+  for (std::size_t at = 0; at < spec.managers.size(); ++at) {
+    const WrittenManager manager{spec.managers[at], nodes[at]};
+    const std::string& name = manager.spec.name;
+    if (!names.insert(name).second) {
+      Status taken_name =
+          manager.refuse("name", fmt::format("there is another manager \"{}\"", name));
+      return forward_error(taken_name);
     }
     if (Status fits = check_manager(manager, taken); !fits) return forward_error(fits);
   }

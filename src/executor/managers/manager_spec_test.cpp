@@ -68,42 +68,109 @@ TEST(Managers, HaveDefaults) {
   EXPECT_EQ(setup.log_file, "/dev/null");
 }
 
-TEST(Managers, AreRefusedWithTheLine) {
-  const auto error = [](const std::string& lines) {
-    const Result<ManagersSpec> spec = spec_of(lines);
-    return spec ? std::string("accepted") : spec.error().text();
-  };
+/// Returns the error of managers.yaml with such lines, or "accepted".
+std::string error_of(const std::string& lines) {
+  const Result<ManagersSpec> spec = spec_of(lines);
+  return spec ? "accepted" : spec.error().text();
+}
+
+TEST(Managers, AreRefusedWithTheLineAndColumnOfTheValue) {
+  const auto error = error_of;
   EXPECT_EQ(
       error("  - {name: HPC, nodes: n1, slurm: {}}\n"),
-      "managers.yaml:4:5: name: expected up to 32 small letters, digits and \"-\", found HPC");
+      "managers.yaml:4:12: name: expected up to 32 small letters, digits and \"-\", found HPC");
   EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}}\n  - {name: a, nodes: n2, slurm: {}}\n"),
-            "managers.yaml:5:5: name: there is another manager \"a\"");
-  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, pilots: {time: 5 s}}\n"),
-            "managers.yaml:4:5: pilots.time: expected a time of 2 minutes to 366 days");
-  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, pilots: {nodes: 0}}\n"),
-            "managers.yaml:4:5: pilots.nodes: expected at least 1");
-  EXPECT_EQ(error("  - {name: a, nodes: \"n[1\", slurm: {}}\n").substr(0, 25),
-            "managers.yaml:4:5: nodes:");
-  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {options: [-x, n2]}}\n"),
-            "managers.yaml:4:5: slurm.options: expected \"--exclude=NODES\", found \"-x\"");
-  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {options: [\"--exclusive=user\"]}}\n"),
-            "accepted");
+            "managers.yaml:5:12: name: there is another manager \"a\"");
+  EXPECT_EQ(error("  - name: a\n    nodes: n1\n    slurm: {}\n    pilots:\n      keep: 0\n"
+                  "      time: 5 s\n"),
+            "managers.yaml:9:13: pilots.time: expected a time of 2 minutes to 366 days, found 5 s");
+  EXPECT_EQ(error("  - name: a\n    nodes: n1\n    slurm: {}\n    pilots:\n      nodes: 0\n"),
+            "managers.yaml:8:14: pilots.nodes: expected at least 1, found 0");
+  EXPECT_EQ(error("  - {name: a, nodes: \"n[1\", slurm: {}}\n").substr(0, 26),
+            "managers.yaml:4:22: nodes:");
   EXPECT_EQ(error("  - {name: a, nodes: \"n1,n1\", slurm: {}}\n"),
-            "managers.yaml:4:5: nodes: \"n1\" is named twice");
+            "managers.yaml:4:22: nodes: \"n1\" is named twice");
   EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}}\n  - {name: b, nodes: n1, slurm: {}}\n"),
-            "managers.yaml:5:5: nodes: \"n1\" is one of a, too");
-  EXPECT_EQ(error("  - {name: a, nodes: \"n[1-3]\", slurm: {}, pilots: {most: 4}}\n"),
-            "managers.yaml:4:5: pilots.most: expected at most the 3 nodes of the manager, found 4");
-  EXPECT_EQ(error("  - {name: a, nodes: \"n[1-3]\", slurm: {}, pilots: {most: 2, keep: 3}}\n"),
-            "managers.yaml:4:5: pilots.keep: expected at most 2, found 3");
-  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {}, agent: {directory: x}}\n"),
-            "managers.yaml:4:5: agent.directory: expected an absolute path, found x");
+            "managers.yaml:5:22: nodes: \"n1\" is one of a, too");
+  EXPECT_EQ(
+      error("  - name: a\n    nodes: \"n[1-3]\"\n    slurm: {}\n    pilots:\n      most: 4\n"),
+      "managers.yaml:8:13: pilots.most: expected at most the 3 nodes of the manager, found 4");
+  EXPECT_EQ(
+      error("  - {name: a, nodes: \"n[1-3]\", slurm: {}, pilots: {most: 2,\n     keep: 3}}\n"),
+      "managers.yaml:5:12: pilots.keep: expected at most 2, found 3");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {},\n     agent: {directory: x}}\n"),
+            "managers.yaml:5:25: agent.directory: expected an absolute path, found x");
+  EXPECT_EQ(error("  - {name: a, nodes: n1, slurm: {},\n     jobs: {time: 400 d}}\n").substr(0, 30),
+            "managers.yaml:5:19: jobs.time:");
   const Result<Document> other =
       Document::parse("apiVersion: orrery/v1\nkind: Fleet\nmanagers: []\n", "managers.yaml");
   ASSERT_TRUE(other);
   EXPECT_EQ(read_managers(*other).error().text(),
             "managers.yaml:1:1: expected apiVersion orrery/v1 and kind Managers, found orrery/v1 "
             "and Fleet");
+}
+
+TEST(Managers, RefuseOptionsThatChangeWhatAHoldIs) {
+  const auto error = [](const std::string& options) {
+    return error_of("  - name: a\n    nodes: n1\n    slurm:\n      options: [" + options + "]\n");
+  };
+  EXPECT_EQ(error("--mem=0, \"--array=0-1\""),
+            "managers.yaml:7:26: slurm.options: \"--array=0-1\": a hold is one job of one "
+            "Slurm cluster, without an array");
+  EXPECT_EQ(error("-x, n2"),
+            "managers.yaml:7:17: slurm.options: \"-x\": expected \"--exclude=NODES\"");
+  EXPECT_EQ(error("\"-t\", \"5\""),
+            "managers.yaml:7:17: slurm.options: \"-t\": pilots.time and jobs.time set it");
+  for (const char* refused : {"--array, 0-1",
+                              "-a0-1",
+                              "-Ha0-1",
+                              "--arr=0-1",
+                              "-M, other",
+                              "\"--clusters=other\"",
+                              "--test-only",
+                              "--wrap, \"true\"",
+                              "\"--wrap=true\"",
+                              "-J, x",
+                              "\"--job-name=x\"",
+                              "--comment, x",
+                              "\"--comm=x\"",
+                              "-N2",
+                              "\"--nodes=2\"",
+                              "-n, \"8\"",
+                              "\"--ntasks=8\"",
+                              "\"--time=5\"",
+                              "-o, f",
+                              "\"--error=f\"",
+                              "-e, f",
+                              "--parsable",
+                              "-W",
+                              "--wait",
+                              "\":\"",
+                              "--gres, \"gpu:8\", \":\"",
+                              "\"--\"",
+                              "script.sh",
+                              "\"--mem=0\", script.sh",
+                              "\"\"",
+                              "\"--uid=5\"",
+                              "-Q",
+                              "\"--exclusive=user\"",
+                              "-s",
+                              "--requeue",
+                              "\"--account=x\"",
+                              "-p, x",
+                              "\"--reservation=x\"",
+                              "\"--qos=x\"",
+                              "-A, x",
+                              "--exclude, n2",
+                              "\"-d, singleton\""}) {
+    EXPECT_TRUE(error(refused).starts_with("managers.yaml:7:")) << refused << error(refused);
+  }
+  for (const char* accepted :
+       {"--mem=0", "--mem, \"0\"", "\"--gres=gpu:h100:8\"", "-G, \"8\"", "-G8", "-C, a100",
+        "\"--exclude=n2\"", "\"--time-min=5\"", "\"--ntasks-per-node=1\"", "\"--wait-all-nodes=1\"",
+        "-H", "--hold", "-w, n1", "\"--licenses=a:1\"", "\"--nice=5\""}) {
+    EXPECT_EQ(error(accepted), "accepted") << accepted;
+  }
 }
 
 TEST(Managers, LendThoseNodesThatTheFleetHas) {
@@ -164,7 +231,8 @@ TEST(Managers, RefuseKeysThatWouldDoNothing) {
   EXPECT_EQ(error("slurm: {}, jobs: {}, pilots: {}"),
             "jobs: expected either pilots or jobs, found both");
   EXPECT_EQ(error("slurm: {account: \"%t\"}"),
-            "slurm: %t stands for the tenant of a job, and a pilot has none; expected jobs instead "
+            "slurm.account: %t stands for the tenant of a job, and a pilot has none; expected jobs "
+            "instead "
             "of pilots");
   EXPECT_EQ(error("slurm: {}, jobs: {most: 2}"),
             "jobs.most: expected at most the 1 nodes of the manager, found 2");
