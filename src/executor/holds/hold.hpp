@@ -114,6 +114,7 @@ struct HoldSeen {
   std::optional<Duration> left;       ///< until its time is over; none: unlimited
   std::optional<Instant> started;     ///< by the manager's record, in whole seconds of the day
   std::optional<Instant> ended;       ///< likewise, once it has ended
+  std::uint32_t asked = 0;            ///< nodes, while it waits; 0: not known
 };
 
 /// Work of others that has nodes of a manager.

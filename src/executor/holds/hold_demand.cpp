@@ -24,6 +24,11 @@ std::uint32_t nodes_of(std::uint32_t devices, std::uint32_t per_node) {
   return (devices + per_node - 1) / per_node;
 }
 
+void sort_once(std::vector<FleetTypeId>& types) {
+  std::sort(types.begin(), types.end());
+  types.erase(std::unique(types.begin(), types.end()), types.end());
+}
+
 class Demand {
  public:
   Demand(const State& state, const HoldNodes& lent, Duration usable)
@@ -59,15 +64,18 @@ class Demand {
       needs.nodes += gang->nodes * role.gangs;
       needs.devices += gang->devices * role.gangs;
       needs.longest = std::max(needs.longest, gang->longest);
+      needs.types.insert(needs.types.end(), gang->types.begin(), gang->types.end());
     }
+    sort_once(needs.types);
     if (needs.nodes > lent_.most) return std::nullopt;
     return needs;
   }
 
  private:
-  /// Returns what a gang of the role needs by its first option on these nodes; none: it cannot run
-  /// there, or not to its end.
+  /// Returns what a gang of the role needs by its first option on these nodes, and the types of all
+  /// such options; none: it cannot run there, or not to its end.
   [[nodiscard]] std::optional<JobNeeds> of_role(const Job& job, const RoleRequest& role) const {
+    std::optional<JobNeeds> needs;
     for (const GangOption& option : role.options) {
       const GangRequest& gang = option.gang;
       if (!types_.contains(gang.type) || gang.node_devices == 0) continue;
@@ -75,13 +83,17 @@ class Demand {
       const Duration left =
           whole ? Duration::from_seconds(whole->count_seconds() * (1 - job.done)) : Duration();
       if (whole && left > usable_) continue;
-      if (gang.node_devices < per_node_ && gang.devices <= gang.node_devices) {
-        return JobNeeds{.devices = gang.share < kWholeDevice ? 1 : gang.devices, .longest = left};
+      if (!needs) {
+        needs.emplace(JobNeeds{.longest = left});
+        if (gang.node_devices < per_node_ && gang.devices <= gang.node_devices) {
+          needs->devices = gang.share < kWholeDevice ? 1 : gang.devices;
+        } else {
+          needs->nodes = nodes_of(gang.devices, gang.node_devices);
+        }
       }
-      return JobNeeds{.nodes = (gang.devices + gang.node_devices - 1) / gang.node_devices,
-                      .longest = left};
+      needs->types.push_back(gang.type);
     }
-    return std::nullopt;
+    return needs;
   }
 
   const State& state_;
@@ -117,6 +129,27 @@ NodesNeeded nodes_needed(std::span<const JobNeeds> needs, const HoldNodes& lent,
 
 std::uint32_t nodes_needed(const JobNeeds& needs, const HoldNodes& lent, const Topology& topology) {
   return needs.nodes + nodes_of(needs.devices, devices_per_node(lent, topology));
+}
+
+NodesLacking nodes_lacking(std::span<const JobNeeds> needs, std::uint32_t nodes) {
+  NodesLacking others;
+  for (const JobNeeds& each : needs) {
+    if (each.nodes > nodes) return {each.nodes - nodes, each.types};
+    nodes -= each.nodes;
+    if (each.nodes > 0) continue;
+    others.types.insert(others.types.end(), each.types.begin(), each.types.end());
+  }
+  sort_once(others.types);
+  return others;
+}
+
+std::vector<FleetTypeId> types_needed(std::span<const JobNeeds> needs) {
+  std::vector<FleetTypeId> types;
+  for (const JobNeeds& each : needs) {
+    types.insert(types.end(), each.types.begin(), each.types.end());
+  }
+  sort_once(types);
+  return types;
 }
 
 }  // namespace orrery

@@ -23,6 +23,8 @@ struct JobNeeds {
   std::uint32_t nodes = 0;    ///< whole nodes
   std::uint32_t devices = 0;  ///< of gangs that leave devices of their nodes to others
   Duration longest;           ///< of its gangs whose length is known
+  /// Of the manager's nodes that one of its gangs can use, ascending.
+  std::vector<FleetTypeId> types;
 };
 
 /// The nodes that a manager lends, and for how long a job may run there.
@@ -51,6 +53,18 @@ struct NodesNeeded {
 /// nodes.
 [[nodiscard]] NodesNeeded nodes_needed(std::span<const JobNeeds> needs, const HoldNodes& lent,
                                        const Topology& topology);
+
+struct NodesLacking {
+  std::uint32_t nodes = 0;         ///< whole ones, for one job; 0: any number is useful
+  std::vector<FleetTypeId> types;  ///< of useful nodes; empty: all
+};
+
+/// Returns what the first of the jobs lacks that does not fit on `nodes` nodes beside the jobs
+/// before it. If all jobs fit that need whole nodes: what the other jobs could use.
+[[nodiscard]] NodesLacking nodes_lacking(std::span<const JobNeeds> needs, std::uint32_t nodes);
+
+/// Returns the types that one of the jobs can use, ascending.
+[[nodiscard]] std::vector<FleetTypeId> types_needed(std::span<const JobNeeds> needs);
 
 /// Returns how many whole nodes one job needs.
 [[nodiscard]] std::uint32_t nodes_needed(const JobNeeds& needs, const HoldNodes& lent,

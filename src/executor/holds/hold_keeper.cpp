@@ -22,6 +22,17 @@ bool waits(const State& state, JobId id) {
   return job.phase == JobPhase::kQueued || pauses;
 }
 
+/// Returns how many of the nodes are not drained, and of a type that waiting jobs can use.
+std::uint32_t fit_nodes(const HoldNodes& lent, const HoldView& view) {
+  const std::span<const FleetTypeId> types = view.types;
+  return static_cast<std::uint32_t>(
+      std::count_if(lent.nodes.begin(), lent.nodes.end(), [&](NodeId node) {
+        const FleetTypeId type = view.state.setup().topology->group(node).type;
+        return !is_drained(view.state, node, view.now) &&
+               (types.empty() || std::find(types.begin(), types.end(), type) != types.end());
+      }));
+}
+
 }  // namespace
 
 /// Returns why a hold that no ranks use is given back; empty: it is kept.
@@ -34,7 +45,8 @@ std::string HoldKeeper::why_useless(const Hold& hold, const HoldUse& use, const 
         std::any_of(hold.orders.avoid.begin(), hold.orders.avoid.end(), [&](const auto& name) {
           return std::find(avoid.begin(), avoid.end(), name) == avoid.end();
         });
-    return resumed ? "a node that it avoids is in service again" : "";
+    if (resumed) return "a node that it avoids is in service again";
+    return may_fit(hold, view.types) ? "" : "jobs wait for nodes of other types";
   }
   if (hold.nodes.empty()) return "";
   if (use.drained == use.held) return "its nodes are drained";
@@ -67,6 +79,7 @@ HoldUse HoldKeeper::count(std::uint32_t manager, const HoldView& view) {
     }
     if (why.empty() && hold.key.job && !use.used) {
       all.held += use.held;  // it serves its job alone
+      all.fit += use.fit;
     } else if (why.empty()) {
       all += use;
     } else {
@@ -82,6 +95,7 @@ void HoldKeeper::look(std::uint32_t manager, const Core& core, Instant now) {
   ManagerState& known = table_.managers()[manager];
   DrainedNodes drained = drained_nodes(pool, core.state(), now);
   known.avoid = std::move(drained.avoid);
+  std::erase_if(known.left_out.useless, [&](const auto& each) { return now >= each.second; });
   HoldNodes lent = pool.lent;
   const auto nodes = static_cast<std::uint32_t>(lent.nodes.size());
   const std::uint32_t lendable = nodes - drained.count;
@@ -89,24 +103,49 @@ void HoldKeeper::look(std::uint32_t manager, const Core& core, Instant now) {
   const std::vector<JobNeeds> jobs = job_needs(core, lent, table_.usable(manager));
   if (pool.holds_for == HoldsFor::kOneJob) return look_at_jobs(manager, {core, lent, jobs, now});
   const NodesNeeded needed = nodes_needed(jobs, lent, *core.state().setup().topology);
-  const HoldView view{core.state(), now, timing, needed.longest};
+  const std::vector<FleetTypeId> types = types_needed(jobs);
+  const HoldView view{core.state(), now, timing, needed.longest, types};
   HoldUse all = count(manager, view);
+  if (!jobs.empty()) release_vain(manager, jobs.front(), view);
   const std::uint32_t for_jobs = std::min(lent.most, all.busy + needed.nodes);
   const std::uint32_t want = std::min(lent.most, std::max(pool.keep, for_jobs));
-  if (all.able > want) release_idle(manager, all.able - want, view);
+  if (all.able > want) {
+    release_idle(manager, {all.able - want, all.useful - std::min(all.useful, for_jobs)}, view);
+  }
   const auto is_enough = [&] { return all.useful >= for_jobs && all.able >= want; };
   if (!may_ask(manager, now)) return;
+  const std::uint32_t fit = fit_nodes(lent, view);
   for (std::uint32_t asks = 0; !is_enough() && asks < kAsksMost; ++asks) {
-    const std::uint32_t good = all.held - all.drained;
-    if (all.held >= pool.lent.most || good >= lendable) {
+    if (all.held >= pool.lent.most || all.fit >= fit) {
       return release_short(manager, for_jobs - std::min(all.useful, for_jobs), view);
     }
-    const std::uint32_t size =
-        std::min({pool.pilot_nodes, pool.lent.most - all.held, lendable - good});
+    // A job that needs several whole nodes gets them at once: none of them waits for the others.
+    const NodesLacking lacking = nodes_lacking(jobs, all.useful - all.busy);
+    const std::uint32_t size = std::min(
+        {std::max(pool.pilot_nodes, lacking.nodes), pool.lent.most - all.held, fit - all.fit});
+    leave_out(manager, lacking.types, fit - all.fit - size, core.state());
     ask(manager, size, now);
     all.able += size;
     all.useful += size;
     all.held += size;
+    all.fit += size;
+  }
+}
+
+/// Sets the nodes that the next order excludes: those of other types, and those that were useless,
+/// unless the order needs some of them, beyond the `spare` nodes that remain.
+void HoldKeeper::leave_out(std::uint32_t manager, const std::vector<FleetTypeId>& types,
+                           std::uint32_t spare, const State& state) {
+  ManagerState::LeftOut& out = table_.managers()[manager].left_out;
+  if (out.useless.size() > spare) out.useless.clear();
+  if (out.types == types) return;
+  out.types = types;
+  out.unfit.clear();
+  if (types.empty()) return;
+  const Topology& topology = *state.setup().topology;
+  for (const NodeId node : table_.pool(manager).lent.nodes) {
+    if (std::find(types.begin(), types.end(), topology.group(node).type) != types.end()) continue;
+    out.unfit.push_back(topology.node_name(node));
   }
 }
 
@@ -219,27 +258,66 @@ bool HoldKeeper::is_idle(const Hold& hold, const HoldUse& use, Instant now) cons
          now - hold.busy >= table_.pool(hold.manager).idle;
 }
 
-/// Releases holds that were idle for long, the newest first, up to that many nodes that take jobs.
-void HoldKeeper::release_idle(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
+/// Releases holds that were idle for long, the newest first, up to that many nodes that take jobs,
+/// and that are of use to jobs.
+void HoldKeeper::release_idle(std::uint32_t manager, Surplus nodes, const HoldView& view) {
   std::vector<Hold>& holds = table_.holds();
   for (std::size_t at = holds.size(); at-- > 0;) {
     Hold& hold = holds[at];
     const HoldUse use = use_of(hold, view);
-    if (hold.manager != manager || !is_idle(hold, use, view.now) || use.able > nodes) continue;
-    nodes -= use.able;
+    if (hold.manager != manager || !is_idle(hold, use, view.now)) continue;
+    if (use.able > nodes.able || use.useful > nodes.useful) continue;
+    nodes.able -= use.able;
+    nodes.useful -= use.useful;
     release(hold, "the hold was idle", view.now);
   }
 }
 
-/// Releases idle holds that end too soon for the jobs that wait, to make room for that many nodes.
+/// Releases idle holds that no job that waits can use, to make room for that many nodes.
 void HoldKeeper::release_short(std::uint32_t manager, std::uint32_t nodes, const HoldView& view) {
   for (Hold& hold : table_.holds()) {
     if (nodes == 0) return;
     const HoldUse use = use_of(hold, view);
     if (hold.manager != manager || !is_idle(hold, use, view.now) || use.useful > 0) continue;
     nodes -= std::min(nodes, use.held);
-    release(hold, "the hold ends too soon for the jobs that wait", view.now);
+    release(hold, "no waiting job can use the hold", view.now);
   }
+}
+
+/// Releases idle holds when the first waiting job has not started for long although their nodes are
+/// enough for it: they are in the wrong place, or the job has another need. Each such release also
+/// excludes one node for a while, so that other sets of nodes are tried in turn.
+void HoldKeeper::release_vain(std::uint32_t manager, const JobNeeds& first, const HoldView& view) {
+  const HoldView own{view.state, view.now, view.timing, first.longest, first.types};
+  const HoldPool& pool = table_.pool(manager);
+  const Topology& topology = *view.state.setup().topology;
+  std::uint32_t needed = nodes_needed(first, pool.lent, topology);
+  std::uint32_t free = 0;
+  for (const Hold& hold : table_.holds()) {
+    if (hold.manager == manager) free += free_nodes(hold, own);
+  }
+  if (free < needed) {
+    vain_.erase(manager);
+    return;
+  }
+  const Instant since = vain_.emplace(manager, view.now).first->second;
+  if (view.now - since < pool.idle) return;
+  constexpr const char* kWhy = "waiting jobs do not start on the idle nodes of the hold";
+  std::vector<Hold>& holds = table_.holds();
+  NodeId lowest;
+  for (std::size_t at = holds.size(); at-- > 0 && needed > 0;) {
+    Hold& hold = holds[at];
+    const std::uint32_t here = hold.manager == manager ? free_nodes(hold, own) : 0;
+    if (here == 0 || !is_idle(hold, use_of(hold, own), view.now)) continue;
+    needed -= std::min(needed, here);
+    lowest = std::min(lowest, hold.nodes.front());
+    release(hold, kWhy, view.now);
+  }
+  if (lowest == NodeId()) return;
+  vain_.erase(manager);
+  constexpr Duration kLeftOut = Duration::hours(1);
+  table_.managers()[manager].left_out.useless[topology.node_name(lowest)] = view.now + kLeftOut;
+  table_.refuse(manager, {HoldRefusal::kBusy, kWhy, {}}, view.now);
 }
 
 /// Precondition: no rank is on its nodes.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -44,14 +45,23 @@ class HoldKeeper {
     std::uint32_t nodes = 0;
   };
 
+  /// Nodes that are held and not needed.
+  struct Surplus {
+    std::uint32_t able = 0;    ///< to take jobs
+    std::uint32_t useful = 0;  ///< to jobs that wait or run
+  };
+
   [[nodiscard]] bool may_ask(std::uint32_t manager, Instant now) const;
   [[nodiscard]] std::string why_useless(const Hold& hold, const HoldUse& use, const HoldView& view);
   // Pilots.
   [[nodiscard]] HoldUse count(std::uint32_t manager, const HoldView& view);
   void ask(std::uint32_t manager, std::uint32_t nodes, Instant now);
   [[nodiscard]] bool is_idle(const Hold& hold, const HoldUse& use, Instant now) const;
-  void release_idle(std::uint32_t manager, std::uint32_t nodes, const HoldView& view);
+  void leave_out(std::uint32_t manager, const std::vector<FleetTypeId>& types, std::uint32_t spare,
+                 const State& state);
+  void release_idle(std::uint32_t manager, Surplus nodes, const HoldView& view);
   void release_short(std::uint32_t manager, std::uint32_t nodes, const HoldView& view);
+  void release_vain(std::uint32_t manager, const JobNeeds& first, const HoldView& view);
   // Holds of one job each.
   [[nodiscard]] std::string why_unneeded(const Hold& hold, const HoldUse& use,
                                          const HoldView& view);
@@ -60,6 +70,8 @@ class HoldKeeper {
 
   HoldTable& table_;
   std::uint64_t asked_;  ///< holds asked for in this term
+  /// By manager: since when its idle nodes were enough for the first job that waits.
+  std::map<std::uint32_t, Instant> vain_;
 };
 
 }  // namespace orrery

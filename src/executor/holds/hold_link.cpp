@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "executor/managers/foreign_work.hpp"
@@ -157,9 +158,14 @@ void HoldLink::adopt(std::uint32_t manager, const HoldSeen& seen, const Heard& h
   }
   // It was given up in this term: its answer came late.
   const bool given_up = seen.key.epoch == term && seen.key.id > table_.setup().asked;
-  if (given_up) return table_.order_release(manager, seen.key, seen.id);
-  const std::uint32_t nodes = seen.nodes.empty() ? table_.pool(manager).pilot_nodes
-                                                 : static_cast<std::uint32_t>(seen.nodes.size());
+  const std::optional<std::uint64_t> outdated = table_.pool(manager).outdated;
+  const bool other = outdated && (seen.key.epoch < term || seen.key.id <= *outdated);
+  if (given_up || (other && seen.phase == HoldPhase::kWaiting)) {
+    return table_.order_release(manager, seen.key, seen.id);
+  }
+  const std::uint32_t waiting = seen.asked > 0 ? seen.asked : table_.pool(manager).pilot_nodes;
+  const std::uint32_t nodes =
+      seen.nodes.empty() ? waiting : static_cast<std::uint32_t>(seen.nodes.size());
   // What it avoids is not known: a node that is drained now.
   Hold& hold = table_.add({.key = seen.key,
                            .manager = manager,
@@ -258,8 +264,27 @@ void HoldLink::see_running(Hold& hold, const HoldSeen& seen, const Heard& heard)
     if (here || !table_.is_lent(node)) table_.lend(hold, node, heard.state, heard.now);
   }
   if (!hold.nodes.empty()) hold.asked = static_cast<std::uint32_t>(hold.nodes.size());
+  if (nodes.size() < seen.nodes.size()) leave_out_others(hold.manager, seen, heard);
   if (!nodes.empty() || seen.nodes.empty()) return;
   give_back(hold, "none of its nodes is one that the manager lends", heard.now);
+}
+
+/// A manager that lent a node outside `nodes` would choose it again: all such nodes are excluded
+/// from now on, unless its list is long.
+void HoldLink::leave_out_others(std::uint32_t manager, const HoldSeen& seen, const Heard& heard) {
+  constexpr std::size_t kListMost = 4'096;
+  std::set<std::string> own;
+  for (const NodeId node : table_.pool(manager).lent.nodes) {
+    own.insert(heard.state.setup().topology->node_name(node));
+  }
+  std::set<std::string>& outside = table_.managers()[manager].left_out.outside;
+  for (const std::string& name : seen.nodes) {
+    if (!own.contains(name)) outside.insert(name);
+  }
+  if (heard.listing.nodes.size() > kListMost) return;
+  for (const ManagerNode& node : heard.listing.nodes) {
+    if (!own.contains(node.name)) outside.insert(node.name);
+  }
 }
 
 /// Gives back a hold that is of no use, which counts as a refusal.

@@ -81,6 +81,7 @@ class HoldLink {
   void see(Hold& hold, const HoldSeen& seen, const Heard& heard);
   [[nodiscard]] bool is_counted(Hold& hold, const HoldSeen& seen, const Heard& heard);
   void see_running(Hold& hold, const HoldSeen& seen, const Heard& heard);
+  void leave_out_others(std::uint32_t manager, const HoldSeen& seen, const Heard& heard);
   void give_back(Hold& hold, const std::string& why, Instant now);
   void see_ended(Hold& hold, const HoldSeen& seen, Instant now);
   void release_again(Hold& hold, const State& state, Instant now);

@@ -32,12 +32,11 @@ TEST_F(HoldLinkTest, HoldsWhatWaitingJobsNeedAndReleasesItWhenItIsIdle) {
   begin();
   const JobId id = submit(16);
   wait(Duration::seconds(5));
-  ASSERT_EQ(asked<EnsureHold>().size(), 2u) << "a pilot for each of two nodes";
-  for (std::uint32_t n = 0; n < 2; ++n) {
-    const HoldKey key = asked<EnsureHold>()[n].key;
-    hear(HoldAnswer{.key = key, .id = std::to_string(70 + n), .refused = {}, .text = {}});
-    run(key, std::to_string(70 + n), {name(n)});
-  }
+  ASSERT_EQ(asked<EnsureHold>().size(), 1u) << "no node waits for the other one";
+  EXPECT_EQ(asked<EnsureHold>()[0].nodes, 2u);
+  const HoldKey key = asked<EnsureHold>()[0].key;
+  hear(HoldAnswer{.key = key, .id = "70", .refused = {}, .text = {}});
+  run(key, "70", {name(0), name(1)});
   wait(Duration::seconds(3));
   cluster_.send(NodeJoined{NodeId(0), 7});
   cluster_.send(NodeJoined{NodeId(1), 7});
@@ -45,13 +44,13 @@ TEST_F(HoldLinkTest, HoldsWhatWaitingJobsNeedAndReleasesItWhenItIsIdle) {
   ASSERT_EQ(cluster_.nodes(id), (std::vector<NodeId>{NodeId(0), NodeId(1)}));
   cluster_.up(id);
   wait(Duration::minutes(30));
-  EXPECT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_EQ(asked<EnsureHold>().size(), 1u);
   EXPECT_TRUE(asked<ReleaseHold>().empty());
   cluster_.end(id);
   wait(Duration::minutes(4));
   EXPECT_TRUE(asked<ReleaseHold>().empty());
   wait(Duration::minutes(2));
-  EXPECT_GE(asked<ReleaseHold>().size(), 2u);
+  EXPECT_GE(asked<ReleaseHold>().size(), 1u);
   EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kAbsent);
   holds_.clear();
   wait(Duration::minutes(1));
@@ -259,6 +258,144 @@ TEST_F(HoldLinkTest, FreesWhatItsManagerProvesToBeGone) {
   wait(Duration::seconds(3));
   EXPECT_EQ(cluster_.health(NodeId(0)), NodeHealth::kAbsent);
   EXPECT_EQ(cluster_.phase(id), JobPhase::kQueued);
+}
+
+TEST_F(HoldLinkTest, AsksForEachGangAtOnceAndForSmallJobsOneByOne) {
+  begin();
+  (void)submit(8);
+  (void)submit(8);
+  (void)submit(16);
+  wait(Duration::seconds(3));
+  const std::vector<EnsureHold> orders = asked<EnsureHold>();
+  ASSERT_EQ(orders.size(), 3u);
+  EXPECT_EQ(orders[0].nodes, 1u);
+  EXPECT_EQ(orders[1].nodes, 1u);
+  EXPECT_EQ(orders[2].nodes, 2u);
+}
+
+TEST_F(HoldLinkTest, TakesOverAHoldThatWaitsWithTheNodesThatItAsksFor) {
+  holds_ = {{.key = {.id = 9, .epoch = 2}, .id = "70", .asked = 2}};
+  begin();
+  (void)submit(16);
+  wait(Duration::seconds(5));
+  EXPECT_EQ(only().asked, 2u);
+  EXPECT_TRUE(asked<EnsureHold>().empty());
+}
+
+// The pilot went back, and Slurm chose the same node for each next one.
+TEST_F(HoldLinkTest, LeavesOutNodesThatAreNotItsManagersHereOnceOneOfThemWasLent) {
+  nodes_ = {{.name = name(0)}, {.name = "login1"}, {.name = "cpu7"}};
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  EXPECT_TRUE(asked<EnsureHold>()[0].avoid.empty()) << "its partition may have its nodes alone";
+  run(asked<EnsureHold>()[0].key, "70", {"cpu7"});
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<ReleaseHold>().at(0).id, "70");
+  holds_.clear();
+  wait(Duration::seconds(40));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_EQ(asked<EnsureHold>()[1].avoid, (std::vector<std::string>{"cpu7", "login1"}));
+}
+
+/// Two H100 nodes and two A100 nodes.
+class TwoTypesHoldTest : public HoldLinkTest {
+ protected:
+  TwoTypesHoldTest() : HoldLinkTest(two_types()) {}
+  JobId submit_old() {
+    Submission job = cluster_.job(8);
+    job.request.roles[0].options[0].gang = cluster_.gang(8, "a100");
+    const JobId id = cluster_.submit(job);
+    cluster_.tick();
+    return id;
+  }
+  void lend(const HoldKey& key, const std::string& id, std::uint32_t node) {
+    run(key, id, {name(node)});
+    wait(Duration::seconds(3));
+    cluster_.send(NodeJoined{NodeId(node), 7});
+    cluster_.tick();
+  }
+};
+
+// A node of the wrong type counted as what the job needs, and the job waited for ever.
+TEST_F(TwoTypesHoldTest, ANodeOfAnotherTypeIsOfNoUseToAJob) {
+  begin({.keep = 1});
+  wait(Duration::seconds(3));
+  lend(asked<EnsureHold>().at(0).key, "70", 2);
+  const JobId job = submit(8);
+  wait(Duration::seconds(3));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_TRUE(asked<EnsureHold>()[0].avoid.empty());
+  EXPECT_EQ(asked<EnsureHold>()[1].avoid, (std::vector<std::string>{name(2), name(3)}));
+  const HoldKey key = asked<EnsureHold>()[1].key;
+  holds_.push_back({.key = key, .id = "71"});
+  wait(Duration::minutes(20));
+  for (const ReleaseHold& order : asked<ReleaseHold>()) EXPECT_EQ(order.id, "70");
+  EXPECT_FALSE(asked<ReleaseHold>().empty()) << "one node is held, as is to be kept";
+  holds_.clear();
+  lend(key, "71", 1);
+  EXPECT_EQ(cluster_.nodes(job), std::vector<NodeId>{NodeId(1)});
+}
+
+TEST_F(TwoTypesHoldTest, AHoldThatWaitsForNodesOfAnotherTypeIsAskedForAnew) {
+  begin();
+  const JobId job = submit(8);
+  wait(Duration::seconds(3));
+  hear(HoldAnswer{.key = asked<EnsureHold>().at(0).key, .id = "70", .refused = {}, .text = {}});
+  cluster_.send(CancelJob{job});
+  (void)submit_old();
+  wait(Duration::seconds(3));
+  EXPECT_EQ(asked<ReleaseHold>().at(0).id, "70");
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_EQ(asked<EnsureHold>()[1].avoid, (std::vector<std::string>{name(0), name(1)}));
+}
+
+// The manager lends one node of each rack as long as it may; the job needs two of one rack.
+TEST_F(HoldLinkTest, AJobThatDoesNotStartOnIdleNodesGetsOthersInTheEnd) {
+  begin();
+  Submission submission = cluster_.job(16);
+  submission.request.roles[0].options[0].gang.required = TopologyLevel::kRack;
+  const JobId job = cluster_.submit(submission);
+  cluster_.tick();
+  std::size_t granted = 0;
+  for (int second = 0; second < 3'600 && cluster_.nodes(job).empty(); ++second) {
+    for (const auto orders = asked<EnsureHold>(); granted < orders.size(); ++granted) {
+      const EnsureHold& order = orders[granted];
+      ASSERT_EQ(order.nodes, 2u);
+      std::vector<std::uint32_t> lent;
+      for (const std::uint32_t n : {0u, 2u, 1u, 3u}) {
+        const auto found = std::find(order.avoid.begin(), order.avoid.end(), name(n));
+        if (found == order.avoid.end() && lent.size() < 2) lent.push_back(n);
+      }
+      ASSERT_EQ(lent.size(), 2u);
+      holds_.clear();
+      run(order.key, std::to_string(granted), {name(lent[0]), name(lent[1])});
+      wait(Duration::seconds(3));
+      for (const std::uint32_t n : lent) cluster_.send(NodeJoined{NodeId(n), 7});
+      cluster_.tick();
+    }
+    wait(Duration::seconds(1));
+  }
+  EXPECT_EQ(cluster_.nodes(job), (std::vector<NodeId>{NodeId(2), NodeId(3)}));
+  EXPECT_EQ(granted, 3u);
+}
+
+TEST_F(HoldLinkTest, IdleNodesWaitForTheRestOfAGangAndAreKept) {
+  begin({.keep = 2});
+  wait(Duration::seconds(3));
+  for (std::uint32_t n = 0; n < 2; ++n) {
+    run(asked<EnsureHold>().at(n).key, std::to_string(70 + n), {name(n)});
+  }
+  wait(Duration::seconds(3));
+  for (std::uint32_t n = 0; n < 2; ++n) cluster_.send(NodeJoined{NodeId(n), 7});
+  wait(Duration::hours(1));
+  (void)submit(32);
+  wait(Duration::seconds(2));
+  ASSERT_EQ(asked<EnsureHold>().size(), 3u);
+  holds_.push_back({.key = asked<EnsureHold>()[2].key, .id = "72"});
+  wait(Duration::hours(1));
+  ASSERT_EQ(asked<EnsureHold>().size(), 3u);
+  EXPECT_EQ(asked<EnsureHold>()[2].nodes, 2u);
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
 }
 
 }  // namespace

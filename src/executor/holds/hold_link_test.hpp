@@ -18,6 +18,8 @@ namespace orrery {
 /// Four nodes of a manager, of which the link holds what waiting jobs need.
 class HoldLinkTest : public testing::Test {
  protected:
+  explicit HoldLinkTest(std::string fleet = four_nodes())
+      : cluster_({.fleet = std::move(fleet), .nodes_begin = NodeHealth::kJoining}) {}
   void begin(HoldPool pool = {}) {
     pool.manager = "slurm";
     pool.nodes = {NodeId(0), NodeId(1), NodeId(2), NodeId(3)};
@@ -101,7 +103,7 @@ class HoldLinkTest : public testing::Test {
 
   std::uint64_t term_ = 3;
   std::uint32_t most_ = 4;  ///< nodes that the manager lends at once
-  ScriptedCluster cluster_{{.nodes_begin = NodeHealth::kJoining}};
+  ScriptedCluster cluster_;
   std::unique_ptr<HoldLink> link_;
   std::vector<ManagerOrder> orders_;
   std::vector<ManagerOrder> asked_;

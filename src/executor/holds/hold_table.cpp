@@ -26,6 +26,19 @@ std::optional<AgentHold> loan_of(const HoldPool& pool, std::string_view text) {
   return AgentHold{*key, std::string(text.substr(colon + 1))};
 }
 
+/// Returns the nodes that a hold must not have, as many as fit into a command.
+std::vector<std::string> all_avoided(const ManagerState& manager, const Hold& hold) {
+  constexpr std::size_t kMost = 4'096;
+  const ManagerState::LeftOut& out = manager.left_out;
+  std::vector<std::string> all = hold.orders.avoid;
+  all.reserve(all.size() + out.useless.size() + out.outside.size() + out.unfit.size());
+  for (const auto& [name, until] : out.useless) all.push_back(name);
+  all.insert(all.end(), out.outside.begin(), out.outside.end());
+  if (!hold.key.job) all.insert(all.end(), out.unfit.begin(), out.unfit.end());
+  if (all.size() > kMost) all.resize(kMost);
+  return all;
+}
+
 /// Whether two ends of a loan are the same: a list gives the time left in seconds.
 bool about_the_same(Instant a, Instant b) {
   constexpr Duration kRounding = Duration::seconds(5);
@@ -184,12 +197,14 @@ void HoldTable::order_hold(Hold& hold, Instant now) {
   orders.newest = now;
   orders.missing.reset();
   orders.avoid = managers_[hold.manager].avoid;
+  if (!hold.key.job) orders.types = managers_[hold.manager].left_out.types;
   const Duration time = orders.time > Duration() ? orders.time : pool(hold.manager).lent.time;
-  effects_.emplace_back(ManagerOrder{hold.manager, EnsureHold{.key = hold.key,
-                                                              .nodes = hold.asked,
-                                                              .time = time,
-                                                              .avoid = orders.avoid,
-                                                              .tenant = orders.tenant}});
+  effects_.emplace_back(
+      ManagerOrder{hold.manager, EnsureHold{.key = hold.key,
+                                            .nodes = hold.asked,
+                                            .time = time,
+                                            .avoid = all_avoided(managers_[hold.manager], hold),
+                                            .tenant = orders.tenant}});
 }
 
 void HoldTable::order_release(std::uint32_t manager, const HoldKey& key, const std::string& id) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,9 +50,12 @@ struct HoldPool {
   std::vector<std::string> unknown;
   HoldNodes lent;  ///< those of the nodes that are lent
   HoldsFor holds_for = HoldsFor::kAnyJob;
-  std::uint32_t pilot_nodes = 1;         ///< nodes of a pilot
+  std::uint32_t pilot_nodes = 1;         ///< least nodes of a pilot
   std::uint32_t keep = 0;                ///< nodes held although nothing waits for them
   Duration idle = Duration::minutes(5);  ///< a pilot without ranks is released after it
+  /// Waiting holds that were requested in an earlier term, or up to this number in this one, have
+  /// outdated parameters and are given back. None: there are none.
+  std::optional<std::uint64_t> outdated;
 };
 
 struct HoldTiming {
@@ -116,6 +120,7 @@ struct Hold {
     std::vector<std::string> avoid;  ///< nodes, as in the newest EnsureHold
     Duration time;                   ///< for which it is asked
     std::string tenant;              ///< of its job
+    std::vector<FleetTypeId> types;  ///< of the nodes that a pilot may get; empty: all
   };
   Orders orders;
 };
@@ -149,6 +154,14 @@ struct ManagerState {
   Refused refused;
   std::vector<std::string> out_of_service;  ///< its nodes that are so, or missing, there
   std::vector<std::string> avoid;           ///< nodes that are drained here, not there
+  /// Other nodes that new holds exclude. A waiting hold is not changed with them.
+  struct LeftOut {
+    std::set<std::string> outside;           ///< not in `nodes`; set once it lent such a node
+    std::map<std::string, Instant> useless;  ///< idle while a job waited; excluded until then
+    std::vector<std::string> unfit;          ///< of types that no waiting job can use
+    std::vector<FleetTypeId> types;          ///< that the waiting jobs can use; empty: all
+  };
+  LeftOut left_out;
   std::vector<Duration> waits;  ///< of the newest holds that were granted, up to kWaitsMax
 };
 

@@ -15,11 +15,27 @@ bool takes_jobs(const Hold& hold, NodeId node, const HoldView& view) {
   return health == NodeHealth::kReady || health == NodeHealth::kSuspect;
 }
 
+/// Whether a type is one of those that jobs can use.
+bool is_of(FleetTypeId type, std::span<const FleetTypeId> types) {
+  return types.empty() || std::find(types.begin(), types.end(), type) != types.end();
+}
+
+/// Whether jobs that wait can use a node of the hold, by its type; it serves its own job anyway.
+bool is_fit(const Hold& hold, NodeId node, const HoldView& view) {
+  return hold.key.job || is_of(view.state.setup().topology->group(node).type, view.types);
+}
+
+/// Whether the hold lasts longer than the jobs that wait.
+bool lasts(const Hold& hold, const HoldView& view) {
+  return !hold.ends || *hold.ends - view.timing.margin >= view.now + view.longest;
+}
+
 }  // namespace
 
 HoldUse& HoldUse::operator+=(const HoldUse& other) {
   held += other.held;
   drained += other.drained;
+  fit += other.fit;
   able += other.able;
   useful += other.useful;
   busy += other.busy;
@@ -49,20 +65,38 @@ bool is_mute(const State& state, const Hold& hold) {
   });
 }
 
+bool may_fit(const Hold& hold, std::span<const FleetTypeId> types) {
+  const std::vector<FleetTypeId>& own = hold.orders.types;
+  return types.empty() || own.empty() ||
+         std::any_of(own.begin(), own.end(), [&](FleetTypeId type) { return is_of(type, types); });
+}
+
+std::uint32_t free_nodes(const Hold& hold, const HoldView& view) {
+  if (hold.state != HoldState::kGranted || hold.key.job || !lasts(hold, view)) return 0;
+  return static_cast<std::uint32_t>(
+      std::count_if(hold.nodes.begin(), hold.nodes.end(), [&](NodeId node) {
+        return view.state.node(node).health == NodeHealth::kReady && !has_ranks(view.state, node) &&
+               !is_drained(view.state, node, view.now) && is_fit(hold, node, view);
+      }));
+}
+
 // The first agent may join before a list shows all nodes.
 HoldUse use_of(const Hold& hold, const HoldView& view) {
   const auto known = static_cast<std::uint32_t>(hold.nodes.size());
   HoldUse use{.held = std::max(hold.asked, known)};
-  use.able = use.useful = use.held - known;
-  const bool lasts = !hold.ends || *hold.ends - view.timing.margin >= view.now + view.longest;
+  use.able = use.held - known;
+  use.fit = use.useful = may_fit(hold, view.types) ? use.able : 0;
+  const bool long_enough = lasts(hold, view);
   for (const NodeId node : hold.nodes) {
     const bool busy = has_ranks(view.state, node);
     const bool drained = is_drained(view.state, node, view.now);
     use.used = use.used || busy;
+    const bool fit = is_fit(hold, node, view);
     if (drained) ++use.drained;
+    if (!drained && fit) ++use.fit;
     if (drained || !takes_jobs(hold, node, view)) continue;
     ++use.able;
-    if (busy || lasts) ++use.useful;
+    if (busy || (long_enough && fit)) ++use.useful;
     if (busy) ++use.busy;
   }
   return use;

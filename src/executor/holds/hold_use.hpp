@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "control/state/state.hpp"
@@ -17,17 +18,20 @@ struct HoldView {
   const State& state;
   Instant now;
   const HoldTiming& timing;
-  Duration longest;  ///< length of the longest job that waits for nodes
+  Duration longest;                         ///< length of the longest job that waits for nodes
+  std::span<const FleetTypeId> types = {};  ///< that such jobs can use; empty: all
 };
 
 /// Nodes of holds.
 struct HoldUse {
   std::uint32_t held = 0;     ///< lent, or asked for
   std::uint32_t drained = 0;  ///< of these
-  std::uint32_t able = 0;     ///< of these: they take jobs
-  std::uint32_t useful = 0;   ///< of the able ones: jobs run there, or the longest that waits could
-  std::uint32_t busy = 0;     ///< of the useful ones: ranks may be there
-  bool used = false;          ///< ranks may be on some node
+  std::uint32_t fit = 0;   ///< of those that are not drained: of a type that waiting jobs can use
+  std::uint32_t able = 0;  ///< of these: they take jobs
+  /// Of the able ones: jobs run there, or are to run there alone, or those that wait could.
+  std::uint32_t useful = 0;
+  std::uint32_t busy = 0;  ///< of the useful ones: ranks may be there
+  bool used = false;       ///< ranks may be on some node
 
   HoldUse& operator+=(const HoldUse& other);
 };
@@ -39,6 +43,11 @@ struct HoldUse {
 [[nodiscard]] bool speaks(const State& state, const Hold& hold);
 /// Whether no agent of the hold has joined since its nodes were lent.
 [[nodiscard]] bool is_mute(const State& state, const Hold& hold);
+
+/// Whether the hold has nodes of types that waiting jobs can use, or may get some.
+[[nodiscard]] bool may_fit(const Hold& hold, std::span<const FleetTypeId> types);
+/// Returns how many of its nodes have joined and no ranks, so that a waiting job could start there.
+[[nodiscard]] std::uint32_t free_nodes(const Hold& hold, const HoldView& view);
 
 /// Counts the nodes of a hold by what they are good for.
 [[nodiscard]] HoldUse use_of(const Hold& hold, const HoldView& view);

@@ -7,21 +7,56 @@
 #include <map>
 #include <utility>
 
+#include "base/format/field_writer.hpp"
 #include "executor/managers/hold_token.hpp"
 
 namespace orrery {
+namespace {
+
+/// Returns the parameters of requests for holds, as a text to be compared.
+std::string order_text(ManagerSpec spec) {
+  if (spec.pilots) spec.pilots = PilotSpec{.nodes = spec.pilots->nodes, .time = spec.pilots->time};
+  if (spec.jobs) spec.jobs->most.reset();
+  spec.nodes.clear();
+  return to_json(spec).dump();
+}
+
+}  // namespace
 
 void LiveHolds::begin(ManagersSpec spec, const MakeManager& make) {
+  ++begun_;
+  leaving_.clear();
+  leave(spec);
   spec_ = std::move(spec);
   managers_.clear();
-  ++begun_;
   for (const ManagerSpec& each : spec_.managers) {
     const auto number = static_cast<std::uint32_t>(managers_.size());
-    managers_.push_back(make(each, options_.cluster, [this, number](ManagerReport report) {
-      deliver(number, std::move(report));
-    }));
+    managers_.push_back(
+        make(each, options_.cluster, [this, number, begun = begun_](ManagerReport report) {
+          if (begun == begun_) deliver(number, std::move(report));
+        }));
   }
   make_host();
+}
+
+/// Marks waiting holds as outdated if their manager's parameters have changed. A manager that the
+/// new spec lacks is kept until it has released its waiting holds.
+void LiveHolds::leave(const ManagersSpec& next) {
+  if (!holds_) return;
+  for (std::uint32_t number = 0; number < managers_.size(); ++number) {
+    const ManagerSpec& old = spec_.managers[number];
+    const auto same = std::find_if(next.managers.begin(), next.managers.end(),
+                                   [&](const ManagerSpec& each) { return each.name == old.name; });
+    if (same != next.managers.end()) {
+      if (order_text(*same) != order_text(old)) outdated_[old.name] = holds_->link().asked();
+      continue;
+    }
+    for (const Hold& hold : holds_->link().holds()) {
+      if (hold.manager != number || hold.id.empty() || !hold.nodes.empty()) continue;
+      send({number, ReleaseHold{hold.key, hold.id}});
+    }
+    leaving_.push_back(std::move(managers_[number]));
+  }
 }
 
 Status LiveHolds::may_change_to(const ManagersSpec& spec) const {
@@ -57,6 +92,8 @@ void LiveHolds::make_host() {
   std::vector<HoldPool> pools;
   for (const ManagerSpec& each : spec_.managers) {
     HoldPool& pool = pools.emplace_back(free_pool(each));
+    const auto outdated = outdated_.find(each.name);
+    if (outdated != outdated_.end()) pool.outdated = outdated->second;
     if (pool.unknown.empty()) continue;
     log_.warning(
         options_.host.clock().wall(), "the fleet does not have all nodes of a manager",

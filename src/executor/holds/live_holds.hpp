@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,8 +39,10 @@ class LiveHolds {
   LiveHolds(const LiveHolds&) = delete;
   LiveHolds& operator=(const LiveHolds&) = delete;
 
-  /// Begins to hold nodes, or goes on with other managers or other keys of them. Not to be called
-  /// within a report of a manager. Nodes that the fleet does not have are named in the log.
+  /// Begins to hold nodes, or goes on with other managers or other keys of them: waiting holds are
+  /// given back if their parameters have changed, or if the new spec lacks their manager.
+  /// Not to be called within a report of a manager. Nodes that the fleet does not have are named in
+  /// the log.
   void begin(ManagersSpec spec, const MakeManager& make);
   /// Whether the managers may be changed to these now, or be these at a start. Error (kInput): a
   /// hold of the state lends a node that they do not lend.
@@ -68,6 +71,7 @@ class LiveHolds {
   void send(const ManagerOrder& order);
   void deliver(std::uint32_t manager, ManagerReport report);
   void make_host();
+  void leave(const ManagersSpec& next);
   /// Returns the pool of a manager without the nodes that another one lends now.
   [[nodiscard]] HoldPool free_pool(const ManagerSpec& spec) const;
 
@@ -75,6 +79,10 @@ class LiveHolds {
   Options options_;
   ManagersSpec spec_;
   std::vector<std::unique_ptr<ResourceManager>> managers_;
+  /// Managers that the newest spec lacks: each still releases the holds that wait there.
+  std::vector<std::unique_ptr<ResourceManager>> leaving_;
+  /// By manager: see HoldPool::outdated.
+  std::map<std::string, std::uint64_t> outdated_;
   std::uint64_t begun_ = 0;  ///< how often it has begun: orders of before are not carried out
   std::unique_ptr<HoldHost> holds_;
 };

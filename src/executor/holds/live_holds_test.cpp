@@ -36,7 +36,7 @@ class LiveHoldsTest : public LiveHostFixture {
         Log(sink_), LiveHolds::Options{.host = *host_, .cluster = 7, .term = 3, .key = "key"});
   }
   [[nodiscard]] ManagersSpec managers(std::uint32_t keep = 1) const {
-    ManagerSpec spec{.name = name_, .nodes = "node[0,7]"};
+    ManagerSpec spec{.name = name_, .nodes = "node[0,7]", .slurm = {.partition = partition_}};
     spec.pilots = PilotSpec{.keep = keep};
     spec.agent.emplace();
     return {.managers = {spec}};
@@ -95,6 +95,15 @@ class LiveHoldsTest : public LiveHostFixture {
     return holds_->lent_nodes().admit(NodeId(node), opening);
   }
 
+  /// Answers the newest question for a list: the hold "70" waits.
+  void show_waiting(const HoldKey& key) {
+    const Instant listed = asked<ListHolds>().back().asked;
+    report_({0, ManagerListing{
+                    .asked = listed, .complete = true, .holds = {{.key = key, .id = "70"}}}});
+    host_->control().durable(appended_);
+  }
+
+  std::string partition_;
   KeptLog sink_;
   std::string name_ = "hpc";  ///< of the manager
   std::vector<ManagerOrder> orders_;
@@ -211,6 +220,46 @@ TEST_F(LiveHoldsTest, GivesNodesBackToTheClusterThatNoManagerHasAnyMore) {
   EXPECT_EQ(host_->state().node(NodeId(0)).health, NodeHealth::kJoining);
   EXPECT_FALSE(host_->state().node(NodeId(0)).loan.managed);
   EXPECT_EQ(none.next_due(), Instant::max());
+}
+
+// A wrong partition was mended, and the holds that waited there were taken over for ever.
+TEST_F(LiveHoldsTest, GivesBackHoldsThatWaitAndWouldNowBeAskedForInAnotherWay) {
+  ask_for_a_hold();
+  const HoldKey key = asked<EnsureHold>()[0].key;
+  partition_ = "batch";
+  begin();
+  wait(Duration::seconds(1));
+  show_waiting(key);
+  ASSERT_EQ(asked<ReleaseHold>().size(), 1u);
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
+  EXPECT_TRUE(holds_->link()->holds().empty());
+  wait(Duration::seconds(3));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  const HoldKey other = asked<EnsureHold>()[1].key;
+  EXPECT_NE(other, key);
+  show_waiting(other);
+  holds_->take_up_fleet();
+  wait(Duration::seconds(1));
+  show_waiting(other);
+  EXPECT_EQ(holds_->link()->holds().size(), 1u) << "it was asked for in the new way";
+}
+
+TEST_F(LiveHoldsTest, TakesOverHoldsThatWaitIfOnlyTheNumberOfNodesHeldChanges) {
+  ask_for_a_hold();
+  begin(0);
+  wait(Duration::seconds(1));
+  show_waiting(asked<EnsureHold>()[0].key);
+  EXPECT_TRUE(asked<ReleaseHold>().empty());
+  EXPECT_EQ(holds_->link()->holds().size(), 1u);
+}
+
+TEST_F(LiveHoldsTest, ReleasesTheWaitingHoldsOfAManagerThatIsRenamed) {
+  ask_for_a_hold();
+  show_waiting(asked<EnsureHold>()[0].key);
+  name_ = "hpc2";
+  begin();
+  ASSERT_EQ(asked<ReleaseHold>().size(), 1u);
+  EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
 }
 
 }  // namespace

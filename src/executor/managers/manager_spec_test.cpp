@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "control/scripted_cluster_test.hpp"
 #include "executor/slurm/slurm_setup.hpp"
 #include "fleet/fleet_test.hpp"
@@ -110,66 +112,74 @@ TEST(Managers, AreRefusedWithTheLineAndColumnOfTheValue) {
             "and Fleet");
 }
 
+/// Returns the error of a manager with these options of sbatch, a list in YAML, or "accepted".
+std::string error_of_options(const std::string& options) {
+  return error_of("  - name: a\n    nodes: n1\n    slurm:\n      options: [" + options + "]\n");
+}
+
 TEST(Managers, RefuseOptionsThatChangeWhatAHoldIs) {
-  const auto error = [](const std::string& options) {
-    return error_of("  - name: a\n    nodes: n1\n    slurm:\n      options: [" + options + "]\n");
-  };
-  EXPECT_EQ(error("--mem=0, \"--array=0-1\""),
+  EXPECT_EQ(error_of_options("--mem=0, \"--array=0-1\""),
             "managers.yaml:7:26: slurm.options: \"--array=0-1\": a hold is one job of one "
             "Slurm cluster, without an array");
-  EXPECT_EQ(error("-x, n2"),
+  EXPECT_EQ(error_of_options("-x, n2"),
             "managers.yaml:7:17: slurm.options: \"-x\": expected \"--exclude=NODES\"");
-  EXPECT_EQ(error("\"-t\", \"5\""),
+  EXPECT_EQ(error_of_options("\"-t\", \"5\""),
             "managers.yaml:7:17: slurm.options: \"-t\": pilots.time and jobs.time set it");
-  for (const char* refused : {"--array, 0-1",
-                              "-a0-1",
-                              "-Ha0-1",
-                              "--arr=0-1",
-                              "-M, other",
-                              "\"--clusters=other\"",
-                              "--test-only",
-                              "--wrap, \"true\"",
-                              "\"--wrap=true\"",
-                              "-J, x",
-                              "\"--job-name=x\"",
-                              "--comment, x",
-                              "\"--comm=x\"",
-                              "-N2",
-                              "\"--nodes=2\"",
-                              "-n, \"8\"",
-                              "\"--ntasks=8\"",
-                              "\"--time=5\"",
-                              "-o, f",
-                              "\"--error=f\"",
-                              "-e, f",
-                              "--parsable",
-                              "-W",
-                              "--wait",
-                              "\":\"",
-                              "--gres, \"gpu:8\", \":\"",
-                              "\"--\"",
-                              "script.sh",
-                              "\"--mem=0\", script.sh",
-                              "\"\"",
-                              "\"--uid=5\"",
-                              "-Q",
-                              "\"--exclusive=user\"",
-                              "-s",
-                              "--requeue",
-                              "\"--account=x\"",
-                              "-p, x",
-                              "\"--reservation=x\"",
-                              "\"--qos=x\"",
-                              "-A, x",
-                              "--exclude, n2",
-                              "\"-d, singleton\""}) {
-    EXPECT_TRUE(error(refused).starts_with("managers.yaml:7:")) << refused << error(refused);
+  // One list of options on each line.
+  std::istringstream refused(R"(--array, 0-1
+-a0-1
+-Ha0-1
+"--arr=0-1"
+-M, other
+"--clusters=other"
+--test-only
+--wrap, "true"
+"--wrap=true"
+-J, x
+"--job-name=x"
+--comment, x
+"--comm=x"
+-N2
+"--nodes=2"
+-n, "8"
+"--ntasks=8"
+"--time=5"
+-o, f
+"--error=f"
+-e, f
+--parsable
+-W
+--wait
+":"
+--gres, "gpu:8", ":"
+"--"
+script.sh
+"--mem=0", script.sh
+""
+"--uid=5"
+-Q
+"--exclusive=user"
+-s
+--requeue
+"--account=x"
+-p, x
+"--reservation=x"
+"--qos=x"
+-A, x
+--exclude, n2
+"-d, singleton")");
+  for (std::string options; std::getline(refused, options);) {
+    const std::string error = error_of_options(options);
+    EXPECT_TRUE(error.starts_with("managers.yaml:7:")) << options << ' ' << error;
   }
-  for (const char* accepted :
+}
+
+TEST(Managers, AcceptOtherOptionsOfSbatch) {
+  for (const char* options :
        {"--mem=0", "--mem, \"0\"", "\"--gres=gpu:h100:8\"", "-G, \"8\"", "-G8", "-C, a100",
         "\"--exclude=n2\"", "\"--time-min=5\"", "\"--ntasks-per-node=1\"", "\"--wait-all-nodes=1\"",
         "-H", "--hold", "-w, n1", "\"--licenses=a:1\"", "\"--nice=5\""}) {
-    EXPECT_EQ(error(accepted), "accepted") << accepted;
+    EXPECT_EQ(error_of_options(options), "accepted") << options;
   }
 }
 

@@ -42,7 +42,25 @@ constexpr std::string_view kRecordEnd = ".\n";
 /// one of that name again.
 constexpr std::string_view kReservationGone = "RESV_DEL_HOLD";
 
-using JobFields = std::array<std::string_view, kFields>;
+/// Reasons of a pending job that no other job's end takes away, as job_reason_string() of Slurm
+/// 22.05 to 26.05 names them. With EnforcePartLimits=NO sbatch takes such a job. A job that is held
+/// by a person, or waits for a node that is down, is not among them.
+constexpr std::array<std::string_view, 14> kNeverStarts = {
+    "PartitionTimeLimit", "PartitionNodeLimit",   "PartitionConfig",  "AccountNotAllowed",
+    "QOSNotAllowed",      "InvalidAccount",       "InvalidQOS",       "BadConstraints",
+    "Constraints",        "MaxMemPerLimit",       "AccountingPolicy", "ReservationDeleted",
+    "ReservationInvalid", "QOSMinCpuNotSatisfied"};
+
+/// Whether a limit is one of each job, such as QOSMaxWallDurationPerJobLimit.
+bool is_limit_of_a_job(std::string_view reason) {
+  const bool is_most = reason.starts_with("AssocMax") || reason.starts_with("QOSMax");
+  return is_most && (reason.find("PerJob") != reason.npos || reason.find("PerNode") != reason.npos);
+}
+
+/// The fields of a job, and how many nodes it has or asks for.
+struct JobFields : std::array<std::string_view, kFields> {
+  std::string_view count;
+};
 
 struct StateMeaning {
   std::string_view state;
@@ -117,8 +135,11 @@ std::optional<JobFields> take_job(std::string_view& text, std::string_view separ
     field = text.substr(0, end);
     text.remove_prefix(end + separator.size());
   }
-  if (!text.starts_with(kRecordEnd)) return std::nullopt;
-  text.remove_prefix(kRecordEnd.size());
+  const std::size_t end = text.find(kRecordEnd);
+  if (end == text.npos) return std::nullopt;
+  job.count = text.substr(0, end);
+  if (job.count.find_first_not_of("0123456789.KMG") != text.npos) return std::nullopt;
+  text.remove_prefix(end + kRecordEnd.size());
   return job;
 }
 
@@ -185,13 +206,27 @@ Status read_times(const JobFields& job, Instant now_wall, HoldSeen& seen) {
   return {};
 }
 
+/// Whether a job that waits never starts unless a person sees to it.
+bool never_starts(const JobFields& job) {
+  if (job[kState] == kReservationGone) return true;
+  const std::string_view reason = job[kReason];
+  return job[kState] == "PENDING" &&
+         (is_limit_of_a_job(reason) ||
+          std::find(kNeverStarts.begin(), kNeverStarts.end(), reason) != kNeverStarts.end());
+}
+
 Result<HoldSeen> read_hold(const HoldKey& key, const JobFields& job, Instant now_wall) {
   HoldSeen seen{.key = key, .id = std::string(job[kId]), .reason = reason_of(job)};
   const std::optional<HoldPhase> phase = hold_phase(job[kState]);
   if (!phase) return unreadable_field(job, "the state", kState);
   seen.phase = *phase;
   if (seen.phase == HoldPhase::kWaiting) {
-    seen.stuck = job[kState] == kReservationGone;
+    seen.stuck = never_starts(job);
+    // A large number may be shortened: "1.50K".
+    std::uint32_t count = 0;
+    const char* const end = job.count.data() + job.count.size();
+    const auto read = std::from_chars(job.count.data(), end, count);
+    if (read.ec == std::errc() && read.ptr == end) seen.asked = count;
     auto start = time_of(job, "the start", kStart);
     if (!start) return forward_error(start);
     if (*start) seen.starts_in = std::max(**start - now_wall, Duration());
@@ -261,7 +296,7 @@ std::string squeue_format(std::string_view separator) {
   std::string format(separator);
   format.reserve((kFields + 1) * (separator.size() + 2));
   for (const char letter : kFieldLetters) format.append({'%', letter}).append(separator);
-  return format + '.';
+  return format + "%D.";
 }
 
 std::optional<HoldPhase> hold_phase(std::string_view state) {

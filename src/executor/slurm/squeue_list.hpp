@@ -42,10 +42,11 @@ struct SqueueList {
 /// Returns the cluster's holds, and other jobs that have nodes now, in squeue's order. squeue must
 /// have run in the time zone UTC.
 /// The `nodes` of a hold are those that Slurm names, also after its end; none while it waits.
-/// `left` is given while it runs or ends, `starts_in` while it waits, `started` once it runs or has
-/// run, and `ended` once it has run and ended: the StartTime and EndTime of `scontrol show job`.
-/// Errors: output of another form or cut off; more than 1,048,576 names of nodes in all; of a job
-/// that is read also: a state that is not known, no host list, no time, no user.
+/// `asked` is given while it waits. `left` is given while it runs or ends, `starts_in` while it
+/// waits, `started` once it runs or has run, and `ended` once it has run and ended: the StartTime
+/// and EndTime of `scontrol show job`. Errors: output of another form or cut off; more than
+/// 1,048,576 names of nodes in all; of a job that is read also: a state that is not known, no host
+/// list, no time, no user.
 [[nodiscard]] Result<SqueueList> read_squeue(std::string_view text, const SqueueReading& reading);
 
 /// Returns the phase of a job in a state as squeue prints it, such as "NODE_FAIL"; none: there is

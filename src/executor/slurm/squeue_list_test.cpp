@@ -305,6 +305,41 @@ TEST(SqueueListTest, ANodeThatFailedOrIsBootedHasItsReason) {
   EXPECT_EQ(booted[0].started, std::nullopt) << "it cannot be used yet";
 }
 
+// With EnforcePartLimits=NO such jobs waited for ever, and no other was asked for.
+TEST(SqueueListTest, AHoldThatNoEndOfAnotherJobLetsStartIsStuck) {
+  const auto is_stuck = [](std::string_view reason) {
+    const auto holds = holds_of(line(fmt::format("PENDING~{}~~5:00~N/A~N/A", reason)));
+    EXPECT_EQ(holds.at(0).reason, reason);
+    return holds.at(0).stuck;
+  };
+  for (const char* reason :
+       {"PartitionTimeLimit", "PartitionNodeLimit", "PartitionConfig", "AccountNotAllowed",
+        "QOSNotAllowed", "InvalidAccount", "InvalidQOS", "BadConstraints", "ReservationDeleted",
+        "AssocMaxWallDurationPerJobLimit", "QOSMaxWallDurationPerJobLimit", "QOSMaxNodePerJobLimit",
+        "AssocMaxGRESPerNode"}) {
+    EXPECT_TRUE(is_stuck(reason)) << reason;
+  }
+  for (const char* reason :
+       {"Priority", "Resources", "Dependency", "Reservation", "ReqNodeNotAvail", "PartitionDown",
+        "JobHeldAdmin", "JobHeldUser", "QOSGrpNodeLimit", "QOSMaxJobsPerUserLimit",
+        "AssocMaxJobsLimit", "JobArrayTaskLimit", "QOSMaxNodePerUserLimit"}) {
+    EXPECT_FALSE(is_stuck(reason)) << reason;
+  }
+  EXPECT_FALSE(holds_of(line("RUNNING~InvalidQOS~r01~5:00~N/A~N/A")).at(0).stuck);
+}
+
+TEST(SqueueListTest, AHoldThatWaitsSaysHowManyNodesItAsksFor) {
+  const auto asked = [](std::string_view count) {
+    const std::string text = line("PENDING~None~~5:00~N/A~N/A");
+    const auto holds = holds_of(text.substr(0, text.size() - 2) + std::string(count) + ".\n");
+    return holds.size() == 1 ? holds[0].asked : 77u;
+  };
+  EXPECT_EQ(asked("8"), 8u);
+  EXPECT_EQ(asked(""), 0u) << "not known";
+  EXPECT_EQ(asked("1.50K"), 0u);
+  EXPECT_FALSE(read("~18~name~none~PENDING~None~~5:00~N/A~N/A~4242~orrery~8 x.\n"));
+}
+
 TEST(SqueueListTest, ATimeThatIsOverIsNoneLeft) {
   const auto left = [](std::string_view times) {
     const auto holds = holds_of(line(fmt::format("RUNNING~None~r01~{}", times)));
@@ -418,7 +453,7 @@ TEST(SqueueListTest, NoFreeTextMovesTheFieldsOfAList) {
 
 TEST(SqueueListTest, TheFormatOfAListBeginsAndEndsEachFieldWithTheSeparator) {
   EXPECT_EQ(squeue_separator(0xab), "<00000000000000ab>");
-  EXPECT_EQ(squeue_format("<7>"), "<7>%i<7>%j<7>%k<7>%T<7>%r<7>%N<7>%L<7>%S<7>%e<7>%U<7>%u<7>.");
+  EXPECT_EQ(squeue_format("<7>"), "<7>%i<7>%j<7>%k<7>%T<7>%r<7>%N<7>%L<7>%S<7>%e<7>%U<7>%u<7>%D.");
 }
 
 }  // namespace

@@ -113,6 +113,7 @@ ManagerListing VirtualManager::list() const {
     }
     HoldSeen& seen = list.holds.emplace_back(HoldSeen{
         .key = *job.key, .id = std::to_string(job.id), .phase = job.phase, .reason = job.reason});
+    if (job.phase == HoldPhase::kWaiting) seen.asked = job.wish.nodes;
     if (job.phase == HoldPhase::kWaiting && job.due > now) seen.starts_in = job.due - now;
     if (job.record && job.phase != HoldPhase::kWaiting) seen.started = job.record->started;
     if (job.record && is_over(job.phase)) {
