@@ -53,6 +53,46 @@ TEST_F(ForeignWorkTest, IsNeverAVictimAndOurJobsMakeRoom) {
   EXPECT_EQ(cluster_.phase(id), JobPhase::kQueued) << "it needs all four nodes";
 }
 
+TEST_F(ForeignWorkTest, ThatNobodyCanNameClosesTheNodeAndStopsNothing) {
+  const auto unknown = [&] {
+    cluster_.send(ForeignUse{.node = node_, .claim = ForeignClaim::kTaken, .who = {}});
+  };
+  const JobId id = cluster_.run(cluster_.job(32));
+  unknown();
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kRunning);
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDraining);
+  cluster_.send(ResumeNode{node_});
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDraining);
+  leave(node_);
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kReady);
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kRunning);
+  unknown();
+  cluster_.send(DrainNode{node_, false, "fan"});
+  cluster_.send(ResumeNode{node_});
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kRunning) << "also when an operator's drain ends";
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDraining);
+  use(node_, ForeignClaim::kTaken);
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kStopping) << "others are there";
+  EXPECT_EQ(cluster_.state().node(node_).drain_why, "others use it");
+  cluster_.gone(id);
+  leave(node_);
+  unknown();
+  EXPECT_EQ(cluster_.health(node_), NodeHealth::kDrained) << "nothing runs there";
+  EXPECT_EQ(broken_invariant(cluster_.state()), std::nullopt);
+}
+
+TEST_F(ForeignWorkTest, ThatNobodyCanNameDoesNotKeepJobsInAMaintenanceWindow) {
+  const JobId id = cluster_.run(cluster_.job(32));
+  const Instant now = cluster_.now();
+  cluster_.send(SetMaintenance{
+      .nodes = {node_}, .from = now + Duration::hours(1), .to = now + Duration::hours(2)});
+  cluster_.send(ForeignUse{.node = node_, .claim = ForeignClaim::kTaken, .who = {}});
+  cluster_.wait(Duration::minutes(59));
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kRunning);
+  cluster_.wait(Duration::minutes(2));
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kStopping);
+}
+
 TEST(ForeignWork, CountsInBackfill) {
   ScriptedCluster cluster({.policy = "easy"});
   const auto submit = [&](Duration length, std::uint32_t devices) {
@@ -155,6 +195,19 @@ TEST_F(HoldBillsTest, AreWhatControlSawIfTheManagerHasForgotten) {
   cluster_.send(HoldRecorded{kHold, 0, cluster_.now(), cluster_.now()});
   EXPECT_EQ(total().held, DeviceTime{Duration::hours(1).count_ns()});
   EXPECT_EQ(total().used, 0);
+}
+
+TEST_F(HoldBillsTest, WithoutARecordEndWithTheTimeOfTheLoan) {
+  const Instant until = cluster_.now() + Duration::hours(1);
+  lend();
+  const JobId id = cluster_.run(cluster_.job(8));
+  ASSERT_EQ(cluster_.nodes(id), std::vector<NodeId>{node_});
+  cluster_.send(NodeGranted{node_, kHold, until});
+  cluster_.wait(Duration::hours(60));
+  take_back();
+  cluster_.send(HoldRecorded{kHold, 0, cluster_.now(), cluster_.now()});
+  EXPECT_EQ(total().held, DeviceTime{Duration::hours(1).count_ns()});
+  EXPECT_LE(total().used, total().held);
 }
 
 TEST_F(HoldBillsTest, LastInSnapshotsWithTheUseOfNodesThatAreLentNow) {

@@ -11,6 +11,28 @@ namespace {
 
 constexpr const char* kTimeOver = "the time of its hold is over";
 constexpr const char* kForeign = "others use it";
+constexpr const char* kUnknown = "its resource manager does not say who uses it";
+
+bool is_working(const NodeRecord& record) {
+  return record.health == NodeHealth::kReady || record.health == NodeHealth::kSuspect;
+}
+
+/// Whether others are known to have the node: the jobs there make room for them.
+bool is_used(const NodeRecord::Foreign& foreign) {
+  return foreign.claim == ForeignClaim::kTaken && !foreign.who.empty();
+}
+
+/// Whether it is not known if others have the node: it takes no new jobs, and the jobs there go on.
+bool is_unknown(const NodeRecord::Foreign& foreign) {
+  return foreign.claim == ForeignClaim::kTaken && foreign.who.empty();
+}
+
+/// Whether jobs may be there that no window has evicted.
+bool has_work(const NodeRecord& record) {
+  const bool goes_on =
+      record.health == NodeHealth::kDraining && !record.drain && is_unknown(record.foreign);
+  return is_working(record) || goes_on;
+}
 
 std::string reason_of(const Maintenance& plan) {
   return plan.why.empty() ? "maintenance" : "maintenance: " + plan.why;
@@ -55,8 +77,9 @@ const char* NodeService::not_ready(NodeId node) const {
   if (record.is_away()) {
     return "its resource manager does not lend the node; it is ready when it does";
   }
-  if (record.foreign.claim == ForeignClaim::kTaken) {
-    return "others use the node; it is ready when they are done";
+  if (is_used(record.foreign)) return "others use the node; it is ready when they are done";
+  if (is_unknown(record.foreign)) {
+    return "its resource manager does not say who uses the node; it is ready when it does";
   }
   if (record.loan.until <= recorder_.now()) {
     return "the time is over for which its resource manager lends the node";
@@ -141,7 +164,8 @@ void NodeService::end_drain(NodeId node) {
   if (health == NodeHealth::kDraining || health == NodeHealth::kDrained) {
     parts_.emptying.remove(node);
     std::string why = closed_why(node);
-    if (!why.empty()) drain({node, true, std::move(why)}, DrainedBy::kWindow);
+    const bool at_once = why != kUnknown;
+    if (!why.empty()) drain({node, at_once, std::move(why)}, DrainedBy::kWindow);
   } else {
     recorder_.emit(NodeChanged{node, health, {}});
   }
@@ -178,11 +202,20 @@ void NodeService::on(const ForeignUse& seen) {
   const NodeRecord& record = state_.node(seen.node);
   const NodeRecord::Foreign& known = record.foreign;
   if (known.claim == seen.claim && known.until == seen.until && known.who == seen.who) return;
-  const bool came = seen.claim == ForeignClaim::kTaken && known.claim != ForeignClaim::kTaken;
+  const bool was_used = is_used(known);
   recorder_.emit(ForeignSet{seen.node, seen.claim, seen.until, seen.who});
   if (seen.claim != ForeignClaim::kTaken) return reopen(seen.node);
-  const bool working = record.health == NodeHealth::kReady || record.health == NodeHealth::kSuspect;
-  if (came && working) drain({seen.node, true, kForeign}, DrainedBy::kWindow);
+  const bool used = is_used(record.foreign);
+  if (is_working(record)) {
+    return drain({seen.node, used, used ? kForeign : kUnknown}, DrainedBy::kWindow);
+  }
+  // The node is closed already, but jobs may still run there.
+  const bool out = record.health == NodeHealth::kDraining || record.health == NodeHealth::kDrained;
+  if (!used || was_used || !out) return;
+  if (record.drain_why == kUnknown) {
+    recorder_.emit(NodeChanged{seen.node, record.health, {}, true, kForeign});
+  }
+  evict(seen.node);
 }
 
 // --- Maintenance windows ------------------------------------------------------------------------
@@ -207,9 +240,7 @@ void NodeService::keep_maintenance() {
   for (const auto& [window, plan] : state_.closed().windows()) {
     if (recorder_.now() < plan.from) continue;
     for (const NodeId node : plan.nodes) {
-      const NodeHealth health = state_.node(node).health;
-      const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
-      if (working) drain({node, true, reason_of(plan)}, DrainedBy::kWindow);
+      if (has_work(state_.node(node))) drain({node, true, reason_of(plan)}, DrainedBy::kWindow);
     }
   }
   end_loans();
@@ -223,7 +254,8 @@ std::string NodeService::closed_why(NodeId node) const {
       return reason_of(plan);
     }
   }
-  if (record.foreign.claim == ForeignClaim::kTaken) return kForeign;
+  if (is_used(record.foreign)) return kForeign;
+  if (is_unknown(record.foreign)) return kUnknown;
   return record.loan.until <= recorder_.now() ? kTimeOver : "";
 }
 
@@ -252,9 +284,7 @@ void NodeService::end_loans() {
 }
 
 void NodeService::end_loan(NodeId node) {
-  const NodeHealth health = state_.node(node).health;
-  const bool working = health == NodeHealth::kReady || health == NodeHealth::kSuspect;
-  if (working) drain({node, true, kTimeOver}, DrainedBy::kWindow);
+  if (is_working(state_.node(node))) drain({node, true, kTimeOver}, DrainedBy::kWindow);
 }
 
 // The window's nodes take work again, unless another window, an operator's drain or a fault

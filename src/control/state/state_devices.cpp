@@ -42,6 +42,12 @@ void note_reasons(const NodeChanged& event, NodeRecord& record) {
   if (out && cause && !event.blame.evidence.empty()) record.out_why = event.blame.evidence;
 }
 
+/// Returns the time of a loan since `since`, at most to the end of the loan: what is reported later
+/// may have ended then, while no controller looked.
+Duration loan_time(const NodeRecord::Loan& loan, Instant since, Instant now) {
+  return std::max(std::min(now, loan.until) - since, Duration());
+}
+
 /// Whether a job has devices on a node, ghosts left aside.
 bool runs_on(const State& state, JobId id, NodeId node) {
   const auto here = [node](const NodeDevices& at) { return at.node == node; };
@@ -143,7 +149,7 @@ void State::note_loan_use(NodeId node) {
   const int free = std::popcount(fleet_.view().node(node).free_mask);
   const bool used = static_cast<std::uint32_t>(free) < devices;
   if (used == (loan.used != Instant::max())) return;
-  if (!used) bills_.use(loan.hold, now_ - loan.used);
+  if (!used) bills_.use(loan.hold, loan_time(loan, loan.used, now_));
   loan.used = used ? now_ : Instant::max();
 }
 
@@ -321,8 +327,8 @@ void State::on(const NodeLent& event) {
   NodeRecord::Loan& loan = record.loan;
   closed_.lend(event.node, loan.until, event.until, *setup_->topology);
   if (loan.hold != event.hold) {
-    if (!loan.hold.empty()) bills_.hold(loan.hold, now_ - loan.since);
-    if (loan.used != Instant::max()) bills_.use(loan.hold, now_ - loan.used);
+    if (!loan.hold.empty()) bills_.hold(loan.hold, loan_time(loan, loan.since, now_));
+    if (loan.used != Instant::max()) bills_.use(loan.hold, loan_time(loan, loan.used, now_));
     loan = {.hold = event.hold, .since = now_};
   }
   loan.managed = event.managed;

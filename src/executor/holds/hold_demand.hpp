@@ -23,7 +23,7 @@ struct JobNeeds {
   std::uint32_t nodes = 0;    ///< whole nodes
   std::uint32_t devices = 0;  ///< of gangs that leave devices of their nodes to others
   Duration longest;           ///< of its gangs whose length is known
-  /// Of the manager's nodes that one of its gangs can use, ascending.
+  /// The types of the manager's nodes that one of its gangs can use, ascending.
   std::vector<FleetTypeId> types;
 };
 

@@ -34,7 +34,7 @@ Status HoldLink::admit(NodeId node, const AgentHold& agent, const State& state, 
   const std::string key = text_of(agent.key);
   Hold* hold = table_.find(*manager, agent.key);
   if (hold == nullptr) {
-    const bool later = table_.managers()[*manager].lists < 2;
+    const bool later = table_.managers()[*manager].lists.count < 2;
     return refused(later ? ErrorKind::kEnvironment : ErrorKind::kInput,
                    fmt::format("{} of {} is not a hold of this cluster{}", key, name,
                                later ? " as far as is known yet" : ""));
@@ -59,6 +59,7 @@ Status HoldLink::admit(NodeId node, const AgentHold& agent, const State& state, 
                    fmt::format("{} has all its {} nodes", key, hold->asked));
   }
   hold->id = agent.id;
+  hold->orders.seen = now;
   if (!hold->ends) hold->ends = now + table_.pool(*manager).lent.time;
   table_.lend(*hold, node, state, now);
   return {};
@@ -121,7 +122,8 @@ void HoldLink::hear(std::uint32_t manager, const Heard& heard) {
     return;
   }
   known.trouble.clear();
-  ++known.lists;
+  known.lists.newest = heard.now;
+  ++known.lists.count;
   known.avoid = drained_nodes(table_.pool(manager), heard.state, heard.now).avoid;
   known.out_of_service = out_of_service(table_.pool(manager), listing.nodes, heard.state);
   table_.tell(follow_service(table_.pool(manager), listing.nodes, heard.state));
@@ -200,6 +202,7 @@ void HoldLink::see(Hold& hold, const HoldSeen& seen, const Heard& heard) {
   hold.orders.unseen = 0;
   hold.reason = seen.reason;
   hold.start = {seen.starts_in, seen.started};
+  if (seen.phase == HoldPhase::kRunning) hold.orders.seen = heard.listing.asked;
   if (seen.left) hold.ends = heard.listing.asked + *seen.left;
   switch (seen.phase) {
     case HoldPhase::kWaiting:
@@ -306,7 +309,7 @@ void HoldLink::miss(Hold& hold, const Heard& heard) {
     return request_again(hold, heard);
   }
   if (hold.state == HoldState::kGranted && speaks(heard.state, hold)) return;
-  table_.take_back(hold, Leftover::kPossible, "its resource manager has forgotten the hold");
+  table_.give_up(hold, heard.state);
   table_.forget(hold);
 }
 
@@ -376,7 +379,10 @@ void HoldLink::advance(const Core& core, Instant now) {
   if (now < next_look_) return;
   next_look_ = now + timing.look;
   for (std::uint32_t manager = 0; manager < managers.size(); ++manager) {
-    if (managers[manager].lists > 0) keeper_.look(manager, core, now);
+    if (now - managers[manager].lists.newest > timing.blind) {
+      table_.tell(follow_silence(table_.pool(manager), core.state()));
+    }
+    if (managers[manager].lists.count > 0) keeper_.look(manager, core, now);
   }
 }
 

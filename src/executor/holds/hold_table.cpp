@@ -62,6 +62,7 @@ bool is_lent_now(const NodeRecord& record, Instant now) {
 HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
     : setup_(std::move(setup)), managers_(setup_.pools.size()) {
   for (std::uint32_t manager = 0; manager < setup_.pools.size(); ++manager) {
+    managers_[manager].lists.newest = now;
     managers_[manager].next_list = now;
     managers_[manager].next_foreign = now;
     managers_[manager].refused.retry_at = now;
@@ -76,6 +77,7 @@ HoldTable::HoldTable(HoldSetup setup, const State& state, Instant now)
         if (record.loan.until != Instant::max()) {
           hold->ends = record.loan.until + setup_.timing.margin;
         }
+        hold->orders.seen = state.now();
       }
       hold->nodes.push_back(node);
       ++hold->asked;
@@ -163,6 +165,16 @@ void HoldTable::take_back(Hold& hold, Leftover leftover, const std::string& why)
   for (const NodeId node : std::exchange(hold.nodes, {})) {
     effects_.emplace_back(NodeAbsent{node, leftover == Leftover::kNone, why});
   }
+}
+
+void HoldTable::give_up(Hold& hold, const State& state) {
+  const std::string text = loan_text(pool(hold.manager), hold);
+  for (const NodeId node : hold.nodes) {
+    const NodeRecord::Loan& loan = state.node(node).loan;
+    if (loan.hold != text || loan.until <= hold.orders.seen) continue;
+    effects_.emplace_back(NodeGranted{node, text, hold.orders.seen, job_of(hold.key)});
+  }
+  take_back(hold, Leftover::kPossible, "its resource manager has forgotten the hold");
 }
 
 void HoldTable::expire(Hold& hold, const std::string& why, Instant now) {

@@ -65,6 +65,7 @@ struct HoldTiming {
   /// Between two lists that show the work of others on nodes that are lent; on other nodes each
   /// list shows it.
   Duration foreign = Duration::seconds(30);
+  Duration blind = Duration::seconds(15);   ///< without a complete list, shared nodes take no jobs
   Duration absent = Duration::seconds(10);  ///< between two lists that prove that a hold is gone
   Duration repeat = Duration::seconds(10);  ///< between two orders to release a hold
   Duration join = Duration::minutes(5);     ///< in which an agent of each node of a hold must join
@@ -110,9 +111,12 @@ struct Hold {
   };
   Start start;
   std::optional<Instant> ends;
-  /// What its manager was told, and has not shown.
+  /// What its manager was told, and what it has shown.
   struct Orders {
     Instant newest;
+    /// When the newest list was asked for that shows that it runs, or an agent of it joined. Until
+    /// then, of a hold in the log: the newest time there.
+    Instant seen;
     /// When the first of the complete lists was asked for that do not have it.
     std::optional<Instant> missing;
     /// Orders in a row that its manager accepted with an id, none of which a list has shown.
@@ -127,7 +131,11 @@ struct Hold {
 
 /// What is known of a manager.
 struct ManagerState {
-  std::uint64_t lists = 0;  ///< complete lists in this term
+  struct Lists {
+    std::uint64_t count = 0;
+    Instant newest;  ///< when the newest came; before the first: when this term began
+  };
+  Lists lists;  ///< complete lists in this term
   Instant next_list;
   Instant next_foreign;            ///< the work of others is listed then
   std::optional<Instant> listing;  ///< when the list was asked for that has no answer yet
@@ -212,6 +220,9 @@ class HoldTable {
   void lend(Hold& hold, NodeId node, const State& state, Instant now);
   void take_back(Hold& hold, NodeId node, const std::string& why);
   void take_back(Hold& hold, Leftover leftover, const std::string& why);
+  /// Takes back the nodes of a hold that its manager has forgotten. When it ended is not known: its
+  /// loans end when it was last seen, for the bill.
+  void give_up(Hold& hold, const State& state);
   /// The hold ends by the will of others: ranks leave its nodes at once. It keeps its nodes until
   /// its manager says how it ended, which may be the only proof that nothing is left there.
   void expire(Hold& hold, const std::string& why, Instant now);

@@ -28,7 +28,7 @@ struct HoldUse {
   std::uint32_t drained = 0;  ///< of these
   std::uint32_t fit = 0;   ///< of those that are not drained: of a type that waiting jobs can use
   std::uint32_t able = 0;  ///< of these: they take jobs
-  /// Of the able ones: jobs run there, or are to run there alone, or those that wait could.
+  /// Able nodes where jobs run, where one job is to run alone, or where waiting jobs could run.
   std::uint32_t useful = 0;
   std::uint32_t busy = 0;  ///< of the useful ones: ranks may be there
   bool used = false;       ///< ranks may be on some node

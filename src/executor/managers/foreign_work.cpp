@@ -80,11 +80,21 @@ std::vector<InputKind> follow_foreign(const HoldPool& pool, const ForeignList& l
   return inputs;
 }
 
+std::vector<InputKind> follow_silence(const HoldPool& pool, const State& state) {
+  std::vector<InputKind> inputs;
+  if (pool.use != PoolUse::kShared) return inputs;
+  for (const NodeId node : pool.nodes) {
+    if (state.node(node).foreign.claim != ForeignClaim::kNone) continue;
+    inputs.emplace_back(ForeignUse{.node = node, .claim = ForeignClaim::kTaken, .who = {}});
+  }
+  return inputs;
+}
+
 ForeignNodes foreign_nodes(const HoldPool& pool, const State& state) {
   ForeignNodes found;
   for (const NodeId node : pool.nodes) {
     const NodeRecord::Foreign& foreign = state.node(node).foreign;
-    if (foreign.claim == ForeignClaim::kNone) continue;
+    if (foreign.claim == ForeignClaim::kNone || foreign.who.empty()) continue;
     ++found.count;
     found.first_free = std::min(found.first_free, foreign.until);
   }

@@ -3,6 +3,8 @@
 //
 // Pure functions of a manager's list and control's state. Nothing of others is ever ended: on
 // nodes that are lent or the cluster's own their work is noted, and on shared ones jobs make room.
+// A node is taken without a name (an empty `who`) while it is not known whether others use it: it
+// takes no new jobs, and the jobs there go on.
 // Cost: O(nodes of the manager x log + nodes of the work).
 #pragma once
 
@@ -27,7 +29,11 @@ struct ForeignList {
 [[nodiscard]] std::vector<InputKind> follow_foreign(const HoldPool& pool, const ForeignList& list,
                                                     const State& state);
 
-/// The nodes of a pool that others use.
+/// Returns the inputs while the manager cannot be asked: shared nodes without known foreign work
+/// are taken without a name, until the next list.
+[[nodiscard]] std::vector<InputKind> follow_silence(const HoldPool& pool, const State& state);
+
+/// The nodes of a pool that others are known to use.
 struct ForeignNodes {
   std::uint32_t count = 0;
   Instant first_free = Instant::max();  ///< when the first of them is expected to be free

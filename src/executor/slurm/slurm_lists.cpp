@@ -47,6 +47,9 @@ void read_node_state(std::string_view state, SlurmNode& node) {
                                                     "REBOOT_ISSUED"};
   constexpr std::array<std::string_view, 5> kDrained = {"DRAIN", "DRAINING", "DRAINED", "FAIL",
                                                         "FAILING"};
+  // Older versions print DRAINING and FAILING only for nodes that have jobs.
+  constexpr std::array<std::string_view, 5> kUsed = {"ALLOCATED", "MIXED", "COMPLETING", "DRAINING",
+                                                     "FAILING"};
   const auto has = [](const auto& words, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
@@ -58,6 +61,7 @@ void read_node_state(std::string_view state, SlurmNode& node) {
     word = word.substr(0, letters);
     if (starred || has(kSilent, word)) node.may_keep_processes = node.out_of_service = true;
     if (has(kOut, word)) node.out_of_service = true;
+    if (has(kUsed, word)) node.used = true;
     if (has(kDrained, word)) node.drained = node.out_of_service = true;
   }
 }
@@ -77,6 +81,24 @@ Result<SlurmNode> read_node(std::string_view line) {
   // slurmd drains a node on which processes outlive SIGKILL.
   if (reason.find("Kill task failed") != reason.npos) node.may_keep_processes = true;
   return node;
+}
+
+/// Returns the work that must be on used nodes that have no listed job; without nodes: there is
+/// none.
+ForeignWork hidden_work(const ManagerListing& listing, const std::vector<SlurmNode>& nodes) {
+  std::set<std::string_view> listed;
+  for (const ForeignWork& work : *listing.foreign) {
+    listed.insert(work.nodes.begin(), work.nodes.end());
+  }
+  for (const HoldSeen& hold : listing.holds) {
+    const bool over = hold.phase == HoldPhase::kEnded || hold.phase == HoldPhase::kEndedDirty;
+    if (!over) listed.insert(hold.nodes.begin(), hold.nodes.end());
+  }
+  ForeignWork hidden{.id = "a job that is not shown", .user = "unknown", .nodes = {}, .left = {}};
+  for (const SlurmNode& node : nodes) {
+    if (node.used && !listed.contains(node.name)) hidden.nodes.push_back(node.name);
+  }
+  return hidden;
 }
 
 }  // namespace
@@ -118,6 +140,10 @@ ManagerListing join_slurm_lists(SqueueList jobs, const std::vector<SlurmNode>& n
   ManagerListing listing{
       .complete = true, .holds = std::move(jobs.holds), .foreign = std::move(jobs.foreign)};
   listing.nodes.reserve(nodes.size());
+  if (listing.foreign) {
+    ForeignWork hidden = hidden_work(listing, nodes);
+    if (!hidden.nodes.empty()) listing.foreign->push_back(std::move(hidden));
+  }
   std::set<std::string_view> keeping;
   for (const SlurmNode& node : nodes) {
     if (node.may_keep_processes) keeping.insert(node.name);

@@ -17,6 +17,7 @@ namespace orrery {
 struct SlurmNode : ManagerNode {
   /// Slurm cannot end the processes there: the node does not answer, or has said so.
   bool may_keep_processes = false;
+  bool used = false;  ///< some job has the node, or is being cleaned up there
 };
 
 /// Reads `scontrol -a -o show node`. Nodes whose names no fleet can have are left out. The reason
@@ -31,7 +32,9 @@ struct SlurmNode : ManagerNode {
 void doubt_ends(std::vector<HoldSeen>& holds);
 
 /// Joins the two lists. Slurm ends a job although a node of it does not answer; such a hold is
-/// kEndedDirty as long as Slurm cannot end processes on the node.
+/// kEndedDirty as long as Slurm cannot end processes on the node. Slurm may hide other users' jobs
+/// (PrivateData=jobs): if the list includes foreign work, a used node without a listed job has work
+/// of the user "unknown".
 [[nodiscard]] ManagerListing join_slurm_lists(SqueueList jobs, const std::vector<SlurmNode>& nodes);
 
 }  // namespace orrery

@@ -3,6 +3,7 @@
 #include "executor/slurm/slurm_lists.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 namespace orrery {
@@ -53,6 +54,37 @@ TEST(SlurmListsTest, TheStateOfANodeSaysWhetherItServes) {
                             "DRAINING*", "IDLE+FAIL", "DOWN+CLOUD+POWERED_DOWN", "UNKNOWN",
                             "FUTURE", "IDLE+INVALID_REG", "IDLE+REBOOT_ISSUED", "ERROR"}) {
     EXPECT_FALSE(serves(state)) << state;
+  }
+}
+
+// With PrivateData=jobs, squeue of an unprivileged user leaves out the jobs of others.
+TEST(SlurmListsTest, AUsedNodeWithoutAListedJobHasHiddenWork) {
+  const auto hidden_on = [](std::string_view state, bool foreign) {
+    SqueueList jobs{.holds = {{.key = {1, 3}, .phase = HoldPhase::kRunning, .nodes = {"n2"}},
+                              {.key = {2, 3}, .phase = HoldPhase::kEnded, .nodes = {"n1"}}},
+                    .foreign = {}};
+    const ForeignWork work{.id = "19", .user = "ann", .nodes = {"n3"}, .left = {}};
+    if (foreign) jobs.foreign = std::vector<ForeignWork>{work};
+    const auto nodes = read_slurm_nodes(
+        fmt::format("NodeName=n1 State={0} Weight=1\nNodeName=n2 State={0} Weight=1\n"
+                    "NodeName=n3 State={0} Weight=1\n",
+                    state));
+    EXPECT_TRUE(nodes) << state;
+    const ManagerListing listing = join_slurm_lists(std::move(jobs), *nodes);
+    EXPECT_EQ(listing.foreign.has_value(), foreign);
+    if (!foreign || listing.foreign->size() == 1) return std::string();
+    const ForeignWork& hidden = listing.foreign->back();
+    EXPECT_EQ(hidden.user, "unknown");
+    EXPECT_EQ(hidden.left, std::nullopt);
+    return fmt::format("{}", fmt::join(hidden.nodes, ","));
+  };
+  for (const auto* state : {"ALLOCATED", "MIXED", "ALLOCATED+DRAIN", "IDLE+COMPLETING", "MIXED-",
+                            "DRAINING", "ALLOCATED*"}) {
+    EXPECT_EQ(hidden_on(state, true), "n1") << state << ": the hold there has ended";
+    EXPECT_EQ(hidden_on(state, false), "") << state << ": squeue was not asked for others";
+  }
+  for (const auto* state : {"IDLE", "IDLE+PLANNED", "DOWN*", "DRAINED", "IDLE+RESERVED"}) {
+    EXPECT_EQ(hidden_on(state, true), "") << state;
   }
 }
 

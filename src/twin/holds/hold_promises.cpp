@@ -192,7 +192,7 @@ std::string HoldPromises::broken_by(const ManagerOrder& order, const HoldLink& l
   }
   const auto* hold = std::get_if<EnsureHold>(&order.what);
   if (hold == nullptr) return {};
-  if (link.manager(0).lists == 0) {
+  if (link.manager(0).lists.count == 0) {
     return "a hold is asked for before a list has shown which there are";
   }
   const bool again = std::ranges::find(asked_, hold->key) != asked_.end();
