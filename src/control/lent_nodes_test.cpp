@@ -75,6 +75,19 @@ TEST_F(LentNodesTest, FreeTheirDevicesAtOnceWhereTheirManagerProvesThatNothingIs
   EXPECT_EQ(cluster_.phase(id), JobPhase::kQueued);
 }
 
+TEST_F(LentNodesTest, LentForOneJobReplaceNoNodeOfAnother) {
+  lend(node_);
+  const JobId id = cluster_.run(cluster_.job(8));
+  const JobId other = cluster_.submit(cluster_.job(8));
+  cluster_.send(NodeGranted{NodeId(1), "slurm/job-1-1-2", Instant::max(), other});
+  cluster_.send(SetSpare{NodeId(1), true});
+  cluster_.send(NodeJoined{NodeId(1), 7});
+  cluster_.send(NodeFault{node_, FaultLayer::kHost, "ecc", true, true});
+  cluster_.gone(id);
+  EXPECT_EQ(cluster_.phase(id), JobPhase::kQueued);
+  EXPECT_EQ(broken_invariant(cluster_.state()), std::nullopt);
+}
+
 TEST_F(LentNodesTest, AreEmptiedWhenTheTimeOfTheirHoldIsOver) {
   const Instant end = cluster_.now() + Duration::hours(2);
   lend(node_, end);

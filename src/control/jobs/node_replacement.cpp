@@ -26,10 +26,13 @@ bool NodeReplacement::can_resize_running(JobId id) const {
   return run.request->roles[gang.role].elastic() && gang.allocation.share >= kWholeDevice;
 }
 
-std::vector<NodeId> NodeReplacement::ready_spares() const {
+// A resource manager may have lent a spare for one job alone.
+std::vector<NodeId> NodeReplacement::ready_spares(JobId job) const {
   std::vector<NodeId> ready;
   for (const NodeId spare : state_.spares()) {
-    if (state_.node(spare).health == NodeHealth::kReady) ready.push_back(spare);
+    const NodeRecord& record = state_.node(spare);
+    const bool may_have = !record.loan.job.valid() || record.loan.job == job;
+    if (record.health == NodeHealth::kReady && may_have) ready.push_back(spare);
   }
   return ready;
 }
@@ -46,7 +49,7 @@ void NodeReplacement::return_spares(std::span<const SpareTaken> spares) {
 bool NodeReplacement::replace_part(JobId id, NodeId node) {
   const RunningJob& run = state_.running(id);
   if (!can_resize_running(id) || keeps_distance(*run.request)) return false;
-  const std::vector<NodeId> spares = ready_spares();
+  const std::vector<NodeId> spares = ready_spares(id);
   const Situation s = state_.situation(recorder_.now());
   const auto whole = resize_with_replacement({s, state_.policy(), spares}, run, node);
   if (!whole) return false;
@@ -85,7 +88,7 @@ void NodeReplacement::restart_at_its_place(JobId id, Restart restart) {
   const auto place = places_.all().find(id);
   const Job& job = state_.job(id);
   if (place == places_.all().end() || job.phase != JobPhase::kQueued) return;
-  const std::vector<NodeId> spares = ready_spares();
+  const std::vector<NodeId> spares = ready_spares(id);
   const Situation s = state_.situation(recorder_.now());
   const auto again = restart_in_place(
       {s, state_.policy(), spares},

@@ -48,7 +48,7 @@ class NodeReplacement {
   [[nodiscard]] bool can_resize_running(JobId id) const;
   [[nodiscard]] bool replace_part(JobId id, NodeId node);
   [[nodiscard]] bool shrink_away(JobId id, NodeId node);
-  [[nodiscard]] std::vector<NodeId> ready_spares() const;
+  [[nodiscard]] std::vector<NodeId> ready_spares(JobId job) const;
   void take_spares(std::span<const SpareTaken> spares);
   void return_spares(std::span<const SpareTaken> spares);
 
