@@ -52,7 +52,7 @@ NotedSignals::~NotedSignals() {
 
 void NotedSignals::clear() {
   std::array<char, 64> bytes;
-  while (::read(reading_.get(), bytes.data(), bytes.size()) == bytes.size()) {
+  while (::read(reading_.get(), bytes.data(), bytes.size()) > 0) {
   }
 }
 
