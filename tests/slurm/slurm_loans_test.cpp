@@ -164,7 +164,7 @@ TEST_F(SlurmLoansTest, ManagersYamlChangesAtSighupAndAWrongOneHasNoEffect) {
   ASSERT_TRUE(slurm_->await(
       [&] { return slurp(path("c/orreryd.log")).find("file refused") != std::string::npos; }));
   const std::string log = slurp(path("c/orreryd.log"));
-  EXPECT_NE(log.find("managers.yaml:4"), std::string::npos);
+  EXPECT_NE(log.find("managers.yaml:7:31"), std::string::npos);
   EXPECT_NE(log.find("pilots.keep: expected at most 3, found 4"), std::string::npos);
   EXPECT_EQ(holds().size(), 1u) << "the file that was right is still in effect";
   reload(managers(Lent{.held = "pilots: {idle: 3 s, keep: 2}"}));
