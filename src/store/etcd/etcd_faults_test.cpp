@@ -1,6 +1,7 @@
 // What a log in etcd survives: answers that are lost, members that die, a full etcd, a wrong one.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <functional>
 #include <map>
 
@@ -213,6 +214,32 @@ TEST_F(EtcdFaults, WithoutAnyMemberACallEndsAndTheWriterGoesOnLater) {
   const StorageStatus later = again([&] { return store->append(term, {2, "two"}); });
   EXPECT_TRUE(later) << later.error().text();
   EXPECT_EQ(store->read(0, 100)->size(), 2u);
+}
+
+// The cluster number of etcd stays the same, so only the revision shows it.
+TEST_F(EtcdFaults, AWriterIsNotSilentForEverWhenEtcdIsRestoredUnderIt) {
+  namespace fs = std::filesystem;
+  EtcdServer server;
+  const auto store = open(server.location());
+  const StoreTerm term = *store->claim();
+  ASSERT_TRUE(store->append(term, {1, "one"}));
+  const std::string data = server.data(0);
+  server.member(0).end();
+  fs::copy(data, data + ".backup", fs::copy_options::recursive);
+  server.member(0).start();
+  for (std::uint64_t batch = 2; batch <= 9; ++batch) {
+    ASSERT_TRUE(again([&] { return store->append(term, {batch, "more"}); }));
+  }
+  server.member(0).end();
+  fs::remove_all(data);
+  fs::rename(data + ".backup", data);
+  server.member(0).start();
+  const StorageStatus status = again([&] { return store->append(term, {10, "ten"}); });
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().failure, StorageFailure::kOther) << status.error().text();
+  EXPECT_NE(status.error().message.find("was restored from a backup. Stop all controllers"),
+            std::string::npos)
+      << status.error().text();
 }
 
 TEST_F(EtcdFaults, AStoppedMemberIsPassedOver) {

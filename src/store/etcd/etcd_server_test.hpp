@@ -81,7 +81,7 @@ class EtcdServer {
       std::vector<std::string> arguments{
           kEtcdProgram,
           fmt::format("--name=m{}", i),
-          fmt::format("--data-dir={}", directory_.path(fmt::format("m{}", i))),
+          fmt::format("--data-dir={}", data(i)),
           fmt::format("--listen-client-urls=http://{}", address(i)),
           fmt::format("--advertise-client-urls=http://{}", address(i)),
           fmt::format("--listen-peer-urls={}", peer(i)),
@@ -108,6 +108,10 @@ class EtcdServer {
       location.members.push_back(address(i));
     }
     return location;
+  }
+  /// Returns the directory of a member's data.
+  [[nodiscard]] std::string data(int index) const {
+    return directory_.path(fmt::format("m{}", index));
   }
   /// A location of one member.
   [[nodiscard]] EtcdLocation location_of(int index) const {

@@ -90,13 +90,13 @@ std::optional<StorageFailure> meaning_of(const grpc::Status& status) {
   }
 }
 
-/// Whether an answer is as new as those before it.
-grpc::Status status_of_answer(std::int64_t revision, std::int64_t seen) {
-  if (revision >= seen) return grpc::Status::OK;
-  return {grpc::StatusCode::UNAVAILABLE,
-          fmt::format("answers for revision {}, and revision {} was seen; was etcd restored from a "
-                      "backup?",
-                      revision, seen)};
+/// Returns why an answer is older than those before it.
+std::string older_text(std::int64_t revision, std::int64_t seen) {
+  return fmt::format(
+      "answers for revision {}, and revision {} was seen: etcd was restored from a backup. Stop "
+      "all "
+      "controllers, then see `orrery store adopt --help`",
+      revision, seen);
 }
 
 /// A failover can leave open whether an earlier member has written.
@@ -175,6 +175,7 @@ StorageResult<Response> EtcdClient::call(const char* method, const Request& requ
                             Duration::milliseconds(static_cast<std::int64_t>(bytes / kBytesPerMs));
   EarlierTry earlier = EarlierTry::kNone;
   std::string why;
+  std::size_t older = 0;  // members that answered for an older revision
   const std::int64_t seen = revision_;
   const std::size_t first = current_;
   for (std::size_t tried = 0; tried < members_.size(); ++tried) {
@@ -186,12 +187,13 @@ StorageResult<Response> EtcdClient::call(const char* method, const Request& requ
       if (StorageStatus same = check_cluster(response.header()); !same) {
         return forward_failure(same);
       }
-      status = status_of_answer(response.header().revision(), seen);
-    }
-    if (status.ok()) {
-      current_ = member;
-      note_revision(response.header().revision());
-      return response;
+      if (response.header().revision() >= seen) {
+        current_ = member;
+        note_revision(response.header().revision());
+        return response;
+      }
+      ++older;
+      status = {grpc::StatusCode::UNAVAILABLE, older_text(response.header().revision(), seen)};
     }
     why = fmt::format("{}: {}: {}", name_, location_.members[member], status.error_message());
     if (const std::optional<StorageFailure> failure = meaning_of(status)) {
@@ -200,7 +202,10 @@ StorageResult<Response> EtcdClient::call(const char* method, const Request& requ
     earlier = EarlierTry::kOpen;
     current_ = (member + 1) % members_.size();
   }
-  return store_error(StorageFailure::kUnavailable, why);
+  // All calls are linearizable, so a majority that answers for an older revision has lost the newer
+  // ones; a single member may have been started alone with old data.
+  const bool restored = 2 * older > members_.size();
+  return store_error(restored ? StorageFailure::kOther : StorageFailure::kUnavailable, why);
 }
 
 StorageResult<etcd::TxnResponse> EtcdClient::txn(const etcd::TxnRequest& request) {
