@@ -59,8 +59,12 @@ Result<StoreExtent> verified_extent(const std::string& from) {
   return verified->extent;
 }
 
-/// Error: the store of `directory` is whole and reaches `newest` or further.
+/// Error: the store of `directory` is closed, or it is whole and reaches `newest` or further.
 Status check_replaceable(const std::string& directory, std::uint64_t newest) {
+  if (StorageStatus unmoved = check_not_moved(directory); !unmoved) {
+    unmoved.error().message += "; if that copy is lost for good, --force sets this store aside";
+    return forward_error(unmoved);
+  }
   auto present = SqliteStore::open_to_read(directory);
   if (!present) return {};
   StorageResult<StoreExtent> extent = (*present)->extent();
@@ -107,6 +111,8 @@ HighWater reached_by(const RestoreRequest& request, const std::optional<HighWate
 
 Result<RestoredStore> restore_store(const RestoreRequest& request) {
   const std::string store = request.directory + "/store";
+  if (StorageStatus unmoved = check_not_moved(request.from); !unmoved)
+    return forward_error(unmoved);
   Result<StoreExtent> extent = verified_extent(request.from);
   if (!extent) return forward_error(extent);
   RestoredStore restored{.extent = *extent};
@@ -253,6 +259,7 @@ Result<SalvagedStore> salvage_store(const std::string& from, const std::string& 
   }
   StorageResult<FileDescriptor> lock = SqliteStore::lock(from);
   if (!lock) return forward_error(lock);
+  if (StorageStatus unmoved = check_not_moved(from); !unmoved) return forward_error(unmoved);
   const auto whole = SqliteStore::open_to_read(from);
   auto source = SqliteStore::open_as_it_is(from);
   if (!source) return forward_error(source);

@@ -29,9 +29,9 @@ struct RestoredStore {
   std::uint64_t next_job = 0;  ///< that of the request, or of the previous store's mark
 };
 
-/// Verifies the copy, then puts it in place in one step. Errors: damage of the copy; another
-/// process writes the store; the store is whole, reaches as far as the copy, and force is off; of
-/// the files.
+/// Verifies the copy, then puts it in place in one step. Errors: damage of the copy; the copy is a
+/// store that is closed; another process writes the store; force is off, and the store is closed,
+/// or is whole and reaches as far as the copy; of the files.
 [[nodiscard]] Result<RestoredStore> restore_store(const RestoreRequest& request);
 
 struct SalvagedStore {
@@ -47,8 +47,8 @@ struct SalvagedStore {
 };
 
 /// Copies everything good in the store of `from`, up to the first damage, into the new directory
-/// `to`. Errors: another process writes there; `to` exists; nothing can be read, or neither the
-/// first batch nor a snapshot is good; of the files.
+/// `to`. Errors: another process writes there; the store is closed; `to` exists; nothing can be
+/// read, or neither the first batch nor a snapshot is good; of the files.
 [[nodiscard]] Result<SalvagedStore> salvage_store(const std::string& from, const std::string& to);
 
 }  // namespace orrery

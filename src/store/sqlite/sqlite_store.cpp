@@ -178,6 +178,7 @@ StorageResult<std::unique_ptr<SqliteStore>> SqliteStore::open(const std::string&
   }
   StorageResult<FileDescriptor> lock = lock_directory(directory);
   if (!lock) return forward_failure(lock);
+  if (StorageStatus unmoved = check_not_moved(directory); !unmoved) return forward_failure(unmoved);
   StorageResult<StoreFiles> files = look_at_files(directory);
   if (!files) return forward_failure(files);
   const std::string path = directory + "/store.db";
@@ -270,7 +271,9 @@ StorageResult<std::unique_ptr<StoreReader>> SqliteStore::open_to_read(const std:
   auto store = std::make_unique<SqliteStore>(*std::move(database), FileDescriptor());
   StorageResult<DatabaseReach> reach = store->reach();
   if (!reach) return with_repair(reach, path);
-  StorageStatus good = check_reach(path, *files, *reach);
+  // The mark beside a closed store may be that of its copy.
+  StorageStatus good;
+  if (check_not_moved(path)) good = check_reach(path, *files, *reach);
   if (good) {
     StorageStatus whole = store->check_length();
     if (!whole) return with_repair(whole, path);

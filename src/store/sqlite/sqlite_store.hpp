@@ -3,6 +3,7 @@
 //   DIR/store.db    the database, with store.db-wal and store.db-shm while it is open
 //   DIR/lock        held by the one process that writes, and contains its id
 //   DIR/high_water  the newest acknowledged state (store/sqlite/high_water.hpp)
+//   DIR/moved       only if the store is closed: where its log went (store/sqlite/store_reach.hpp)
 //
 // Every commit is synced (journal_mode=WAL, synchronous=FULL). Other processes read at any time
 // without waiting. A backup is the database alone, one file. Only their owner may access the files.
@@ -23,12 +24,13 @@ namespace orrery {
 class SqliteStore final : public Store {
  public:
   /// Opens a store to write; creates the directory and the database if they are missing. Errors:
-  /// another process writes there (without waiting); not a store of Orrery; the database or its
-  /// write-ahead log lacks acknowledged batches, with the place, and then nothing was changed.
+  /// another process writes there (without waiting); not a store of Orrery; the store is closed;
+  /// the database or its write-ahead log lacks acknowledged batches, with the place, and then
+  /// nothing was changed.
   [[nodiscard]] static StorageResult<std::unique_ptr<SqliteStore>> open(
       const std::string& directory);
-  /// Opens a directory or a backup to read. Error kNotFound: there is no store. A directory has the
-  /// errors of open(), too.
+  /// Opens a directory or a backup to read, also a closed store. Error kNotFound: there is no
+  /// store. A directory has the errors of open(), too.
   [[nodiscard]] static StorageResult<std::unique_ptr<StoreReader>> open_to_read(
       const std::string& path);
   /// Opens a store to read without checking the mark and the write-ahead log: for the good parts of

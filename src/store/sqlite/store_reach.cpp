@@ -5,12 +5,17 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/system/real_storage.hpp"
 #include "store/store.hpp"
 
 namespace orrery {
 namespace {
 
+/// What the file of a closed store begins with; the place of its copy follows.
+constexpr std::string_view kMoved = "moved to ";
+
 std::string wal_path(const std::string& directory) { return directory + "/store.db-wal"; }
+std::string moved_path(const std::string& directory) { return directory + "/moved"; }
 
 std::string text_of(const std::string& directory, const WalBreak& found) {
   if (found.frame == 0) return fmt::format("{}: byte 0: its head is damaged", wal_path(directory));
@@ -79,6 +84,32 @@ StorageStatus check_reach(const std::string& directory, const StoreFiles& files,
                   HighWaterFile::kName, mark.batch);
   if (files.wal_break) what += "; " + text_of(directory, *files.wal_break);
   return lost(directory, what);
+}
+
+StorageStatus close_moved(const std::string& directory, const std::string& place) {
+  RealStorage storage;
+  return storage.write_file(moved_path(directory), fmt::format("{}{}\n", kMoved, place));
+}
+
+StorageStatus check_not_moved(const std::string& directory) {
+  constexpr std::size_t kBytesMax = 65'536;
+  const std::string path = moved_path(directory);
+  std::error_code none;
+  if (!std::filesystem::exists(path, none)) return {};
+  RealStorage storage;
+  StorageResult<std::string> text = storage.read_file(path, kBytesMax);
+  if (!text) return forward_failure(text);
+  std::string place = text->starts_with(kMoved) ? text->substr(kMoved.size()) : *text;
+  while (place.ends_with('\n')) place.pop_back();
+  const std::string start =
+      place.starts_with("etcd://")
+          ? fmt::format("start the controllers with --store '{}' and its files", place)
+          : "start the controller with --dir DIR, where DIR/store is this copy";
+  return store_error(
+      StorageFailure::kOther,
+      fmt::format("{}: is closed: `orrery store copy` moved the log to {}; {}. If no controller "
+                  "has ever run on that copy, this log is opened again by: rm {}",
+                  directory, place, start, path));
 }
 
 }  // namespace orrery

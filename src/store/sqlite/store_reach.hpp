@@ -1,8 +1,10 @@
 // store/sqlite/store_reach.hpp - checks whether the database of a store has all that was
-// acknowledged, and names an operator's commands if not.
+// acknowledged and is still the log of its cluster, and names an operator's commands if not.
+//
+//   DIR/moved  "moved to PLACE": the store is closed, its log was copied to this place
 //
 // Called by store/sqlite/sqlite_store.cpp before anything is written. Pure functions and one look
-// at the write-ahead log; any thread.
+// at the write-ahead log and at the mark of a closed store; any thread.
 #pragma once
 
 #include <cstdint>
@@ -39,5 +41,12 @@ struct DatabaseReach {
 /// known, the place in the write-ahead log.
 [[nodiscard]] StorageStatus check_reach(const std::string& directory, const StoreFiles& files,
                                         const DatabaseReach& reach);
+
+/// Closes the store in `directory`: its log goes on at `place`, a URL or a directory. Durable on
+/// return.
+[[nodiscard]] StorageStatus close_moved(const std::string& directory, const std::string& place);
+/// Error kOther: the store is closed; the text names the place of its copy, and how to reopen it.
+/// A backup file, and a directory without a store, are not closed.
+[[nodiscard]] StorageStatus check_not_moved(const std::string& directory);
 
 }  // namespace orrery

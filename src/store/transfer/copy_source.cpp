@@ -36,6 +36,7 @@ Result<CopySource> source_in_directory(const std::string& directory) {
   }
   StorageResult<FileDescriptor> lock = SqliteStore::lock(directory);
   if (!lock) return forward_error(lock);
+  if (StorageStatus unmoved = check_not_moved(directory); !unmoved) return forward_error(unmoved);
   auto archive = SqliteStore::open_to_read(directory);
   if (!archive) return source_failed(std::move(archive.error()));
   StorageResult<std::optional<HighWater>> mark = read_high_water(directory);

@@ -22,6 +22,7 @@ struct CopySource {
   std::unique_ptr<StoreReader> archive;  ///< none: this machine has no archive of the log
   HighWater reached;                     ///< term and job numbers that the log may have given out
   WriterSeen seen = {};                  ///< what a log in etcd had before it was copied
+  StoreTexts sealed = {};                ///< texts that the copy has besides those of the log
 };
 
 struct CopySourcePlace {

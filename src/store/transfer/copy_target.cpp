@@ -103,9 +103,9 @@ StorageResult<std::unique_ptr<CopyTarget>> target_in_etcd(const EtcdLocation& lo
   if (seen->term != 0) {
     fs::remove_all(beside, none);
     return store_error(StorageFailure::kExists,
-                       fmt::format("{}: has a log already, of {} batches; expected a new name, or "
-                                   "first `etcdctl del --prefix {}`",
-                                   location.text(), seen->newest, location.prefix()));
+                       fmt::format("{}: has a log already, of {} batches, and a copy replaces "
+                                   "none; choose another CLUSTER in the URL, or a directory",
+                                   location.text(), seen->newest));
   }
   return std::make_unique<EtcdTarget>(*std::move(store), local);
 }

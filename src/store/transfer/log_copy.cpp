@@ -120,6 +120,10 @@ Status LogCopy::copy_texts(const TextChoice& belongs) {
     some.clear();
   }
   if (StorageStatus done = put(); !done) return forward_error(done);
+  if (from_.sealed.empty()) return {};
+  some = from_.sealed;
+  if (StorageStatus done = put(); !done) return forward_error(done);
+  copied_.sealed = some.size();
   return {};
 }
 

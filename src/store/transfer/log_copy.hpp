@@ -37,6 +37,7 @@ using TextChoice = std::function<bool(const std::string&)>;
 struct CopiedLog {
   std::uint64_t batches = 0;
   std::uint64_t archived = 0;  ///< jobs of the archive
+  std::uint64_t sealed = 0;    ///< texts besides those of the log
   std::uint64_t term = 0;      ///< that of the copy
   std::uint64_t next_job = 0;  ///< numbers below it are not given out again
 };

@@ -102,6 +102,30 @@ TEST(SalvageDamaged, NeverWritesOverWhatIsThere) {
   EXPECT_TRUE(std::filesystem::is_empty(to));
 }
 
+TEST(SalvageDamaged, AClosedStoreIsNeitherSalvagedNorRestored) {
+  const WrittenStore store;
+  const std::string backup = store.files().path("backup.db");
+  ASSERT_TRUE(back_up_store(store.path(), backup));
+  ASSERT_TRUE(close_moved(store.path(), "etcd://e:1/new"));
+  const std::string place = "`orrery store copy` moved the log to etcd://e:1/new; ";
+  const auto is_refused = [&](const Result<VerbAnswer>& answer) {
+    return !answer && answer.error().message.find(place) != std::string::npos;
+  };
+  EXPECT_TRUE(is_refused(salvage_damaged({}, {store.path(), store.files().path("salvaged")})));
+  EXPECT_FALSE(std::filesystem::exists(store.files().path("salvaged")));
+  CommandOptions other;
+  other.cluster_directory = store.files().path("cluster");
+  std::filesystem::create_directory(other.cluster_directory);
+  EXPECT_TRUE(is_refused(restore_backup(other, {.from = store.path()})));
+  CommandOptions own;
+  own.cluster_directory = std::filesystem::path(store.path()).parent_path().string();
+  EXPECT_TRUE(is_refused(restore_backup(own, {.from = backup})));
+  EXPECT_TRUE(is_refused(compact_store({}, store.path())));
+  const Result<VerbAnswer> forced = restore_backup(own, {.from = backup, .force = true});
+  ASSERT_TRUE(forced) << forced.error().text();
+  EXPECT_TRUE(SqliteStore::open(store.path())) << "a new store is in its place";
+}
+
 TEST(WithCatalogOf, TheCatalogBesideTheStoreCountsUnlessOneIsNamed) {
   const ScratchFiles files;
   EXPECT_EQ(with_catalog_of({}, files.path("store")).catalog_directory, "");

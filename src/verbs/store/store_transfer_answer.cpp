@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "api/access/shared_files.hpp"
+#include "base/system/real_env.hpp"
 #include "base/text/count_text.hpp"
 #include "store/etcd/etcd_store.hpp"
 #include "store/etcd/store_url.hpp"
@@ -78,18 +81,71 @@ VerbAnswer adopted_answer(const EtcdLocation& location, const AdoptableLog& foun
   return answer;
 }
 
-/// Whether a controller starts on the source no more: a log in etcd is closed, and a directory if
-/// the copy's mark is now its own.
-bool closes_source(const CopyStoreRequest& request) {
-  if (is_etcd_url(request.from)) return true;
-  std::error_code none;
-  return is_etcd_url(request.to) && std::filesystem::equivalent(directory_of_url(request.from),
-                                                                request.state + "/store", none);
+/// Whether both name one directory, or one name in an etcd of which they share a member.
+bool is_same_log(const CopyStoreRequest& request) {
+  if (is_etcd_url(request.from) != is_etcd_url(request.to)) return false;
+  if (!is_etcd_url(request.from)) {
+    std::error_code none;
+    return std::filesystem::equivalent(directory_of_url(request.from), directory_of_url(request.to),
+                                       none);
+  }
+  const Result<EtcdLocation> from = parse_etcd_location(request.from);
+  const Result<EtcdLocation> to = parse_etcd_location(request.to);
+  if (!from || !to || from->cluster != to->cluster) return false;
+  return std::ranges::any_of(from->members, [&](const std::string& member) {
+    return std::ranges::find(to->members, member) != to->members.end();
+  });
 }
 
-/// Closes a log in etcd, so that no controller that was off during the copy claims it.
+/// The directory with the key that seals the files of a log in `state`/store: that of --dir, of the
+/// log, or of STATE. Empty: none has a key.
+std::string key_directory(const CommandOptions& options, const CopyStoreRequest& request,
+                          const std::string& state) {
+  std::error_code none;
+  for (const std::string& each : {options.cluster_directory, state, request.state}) {
+    if (!each.empty() && std::filesystem::exists(each + "/cluster.key", none)) return each;
+  }
+  return {};
+}
+
+/// The files of the cluster beside a log that goes from a directory into etcd, sealed as by the
+/// controller that leads; a controller with an empty STATE would make other ones. None: the copy
+/// goes elsewhere, or there is no key yet. Errors: of the files; of the key.
+Result<StoreTexts> sealed_files(const CommandOptions& options, const CopyStoreRequest& request) {
+  StoreTexts sealed;
+  if (is_etcd_url(request.from) || !is_etcd_url(request.to)) return sealed;
+  std::error_code none;
+  const std::string state =
+      std::filesystem::canonical(directory_of_url(request.from), none).parent_path().string();
+  const std::string directory = key_directory(options, request, state);
+  if (state.empty() || directory.empty()) return sealed;
+  Result<std::unique_ptr<RealEnv>> env = RealEnv::create();
+  if (!env) return forward_error(env);
+  auto files = SharedFiles::open((*env)->env(), directory, state);
+  if (!files) return forward_error(files);
+  (*files)->lead([&sealed](const StoreTexts& texts) -> StorageStatus {
+    sealed = texts;
+    return {};
+  });
+  if (Status put = (*files)->put_missing({}); !put) return forward_error(put);
+  return sealed;
+}
+
+/// Whether a controller starts on the source no more.
+bool closes_source(const CopyStoreRequest& request) {
+  return is_etcd_url(request.from) || is_etcd_url(request.to);
+}
+
+/// Closes the source, so that no controller that was off during the copy claims it.
 Status close_copied(const CopyStoreRequest& request, const CopySource& source) {
-  if (!is_etcd_url(request.from)) return {};
+  if (!closes_source(request)) return {};
+  if (!is_etcd_url(request.from)) {
+    Result<EtcdLocation> to = parse_etcd_location(request.to);
+    if (!to) return forward_error(to);
+    StorageStatus closed = close_moved(directory_of_url(request.from), to->text());
+    if (!closed) return forward_error(closed);
+    return {};
+  }
   Result<EtcdLocation> from = parse_etcd_location(request.from);
   if (!from) return forward_error(from);
   if (!is_etcd_url(request.to)) {
@@ -103,16 +159,23 @@ Status close_copied(const CopyStoreRequest& request, const CopySource& source) {
 }
 
 /// The commands after a copy. The files of the cluster are no part of a log in a directory.
-std::string next_steps(const CopyStoreRequest& request) {
+std::string next_steps(const CopyStoreRequest& request, const CopiedLog& copied) {
   constexpr std::string_view kFiles = "tokens, joins, agents, steps.key and tls";
   if (is_etcd_url(request.to) && is_etcd_url(request.from)) {
     return fmt::format("next: orreryd --dir DIR --state {} --store '{}' ..\n", request.state,
                        request.to);
   }
+  if (is_etcd_url(request.to) && copied.sealed > 0) {
+    return fmt::format(
+        "{} are in the log, sealed: each controller needs the same cluster.key\n"
+        "next: orreryd --dir DIR --state {} --store '{}' ..\n",
+        kFiles, request.state, request.to);
+  }
   if (is_etcd_url(request.to)) {
     return fmt::format(
         "{} stay files: have them in {}, and start the first controller there; it "
-        "puts them into the log, sealed\n"
+        "puts them into the log, sealed. A first controller without them makes new ones, which "
+        "this cluster's agents and users do not know\n"
         "next: orreryd --dir DIR --state {} --store '{}' ..\n",
         kFiles, request.state, request.state, request.to);
   }
@@ -150,7 +213,7 @@ VerbAnswer copied_answer(const CopyStoreRequest& request, const CopyPlan& plan,
   if (closes_source(request)) {
     answer.text += fmt::format("{} is closed: a controller starts on it no more\n", request.from);
   }
-  answer.text += next_steps(request);
+  answer.text += next_steps(request, copied);
   return answer;
 }
 
@@ -198,16 +261,23 @@ Result<VerbAnswer> adopt_store(const CommandOptions& options, const AdoptStoreRe
 Result<VerbAnswer> copy_store(const CommandOptions& options, const CopyStoreRequest& asked) {
   CopyStoreRequest request = asked;
   if (request.state.empty()) request.state = cluster_directory(options);
+  if (is_same_log(request)) {
+    return input_error(
+        {}, fmt::format("{} and {}: FROM and TO are the same log", request.from, request.to));
+  }
   Result<CopySource> source = open_copy_source({request.from, request.state, request.watch});
   if (!source) return forward_error(source);
   Result<CopyPlan> plan = plan_copy(*source->log);
   if (!plan) return forward_error(plan);
+  Result<StoreTexts> sealed = sealed_files(options, request);
+  if (!sealed) return forward_error(sealed);
+  source->sealed = *std::move(sealed);
   StorageResult<std::unique_ptr<CopyTarget>> target = open_copy_target(request.to, request.state);
   if (!target) return forward_error(target);
   // Sealed files belong to the log only where it is in etcd: a controller alone has them as files.
-  const bool sealed = is_etcd_url(request.from) && is_etcd_url(request.to);
-  const TextChoice belongs = [sealed](const std::string& name) {
-    return sealed || !SharedFiles::is_secret(name);
+  const bool shared = is_etcd_url(request.from) && is_etcd_url(request.to);
+  const TextChoice belongs = [shared](const std::string& name) {
+    return shared || !SharedFiles::is_secret(name);
   };
   Result<CopiedLog> copied = copy_log(*source, *plan, **target, belongs);
   if (!copied) return tl::unexpected(incomplete(request, std::move(copied.error())));

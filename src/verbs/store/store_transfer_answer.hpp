@@ -26,9 +26,11 @@ struct CopyStoreRequest {
   std::string state;  ///< directory of a controller; empty: that of the cluster (--dir)
   Duration watch = kQuietWatch;
 };
-/// Copies a log, and checks that both have the same history; then closes a `from` in etcd. Errors:
-/// no log at `from` (kInput); something at `to`; a controller runs; damage of the log, with its
-/// place; of the files and etcd. A log that was not copied whole stays open.
+/// Copies a log, and checks that both have the same history; then closes `from`, if one of the two
+/// is in etcd. A copy from a directory into etcd also has the cluster's files beside the directory,
+/// sealed, if a cluster.key is in --dir, beside the directory or in `state`. Errors: no log at
+/// `from`, or `to` is the same log (kInput); something at `to`; a controller runs; damage of the
+/// log, with its place; of the files, the key and etcd. A log that was not copied whole stays open.
 [[nodiscard]] Result<VerbAnswer> copy_store(const CommandOptions& options,
                                             const CopyStoreRequest& request);
 

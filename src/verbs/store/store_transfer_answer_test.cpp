@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "api/access/shared_files.hpp"
 #include "store/etcd/etcd_server_test.hpp"
 #include "store/etcd/store_url.hpp"
 #include "store/sqlite/high_water.hpp"
@@ -31,6 +33,12 @@ class StoreTransfer : public testing::Test {
     return store_->files().path(name);
   }
   [[nodiscard]] std::string source() const { return store_->path(); }
+  /// Writes a file beside the source, which its owner alone can read.
+  void write_beside(const std::string& name, const std::string& text) const {
+    using std::filesystem::perms;
+    std::filesystem::permissions(store_->files().write(name, text),
+                                 perms::owner_read | perms::owner_write);
+  }
   [[nodiscard]] Result<VerbAnswer> copy(const std::string& from, const std::string& to) const {
     return copy_store({}, {from, to, path("state"), Duration()});
   }
@@ -82,6 +90,76 @@ TEST_F(StoreTransfer, SealedFilesAreCopiedFromEtcdToEtcdAlone) {
   EXPECT_EQ((*open_store_to_read(url("second")))->texts()->at("secret.tokens"), "sealed");
   ASSERT_TRUE(copy(url("second"), path("back")));
   EXPECT_FALSE((*open_store_to_read(path("back")))->texts()->contains("secret.tokens"));
+}
+
+TEST_F(StoreTransfer, ACopyIntoEtcdHasTheFilesOfTheClusterSealed) {
+  write_beside("tls/ca.key", "the authority");
+  write_beside("tokens", "of users");
+  write_beside("cluster.key", "no key");
+  const Result<VerbAnswer> refused = copy(source(), url());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kInput) << refused.error().text();
+  write_beside("cluster.key", std::string(64, 'a') + "\n");
+  const Result<VerbAnswer> copied = copy(source(), url());
+  ASSERT_TRUE(copied) << copied.error().text();
+  EXPECT_NE(
+      copied->text.find(" are in the log, sealed: each controller needs the same cluster.key"),
+      std::string::npos)
+      << copied->text;
+  const StoreTexts texts = *(*open_store_to_read(url()))->texts();
+  const std::string key(32, '\xaa');
+  for (const auto& [name, bytes] :
+       {std::pair("secret.tls/ca.key", "the authority"), std::pair("secret.tokens", "of users")}) {
+    ASSERT_TRUE(texts.contains(name)) << name;
+    EXPECT_EQ(*unseal(key, name, texts.at(name)), bytes);
+  }
+  EXPECT_FALSE(texts.contains("secret.joins")) << "there is no such file";
+}
+
+TEST_F(StoreTransfer, WithoutAKeyTheFilesOfTheClusterStayFiles) {
+  write_beside("tls/ca.key", "the authority");
+  const Result<VerbAnswer> copied = copy(source(), url());
+  ASSERT_TRUE(copied) << copied.error().text();
+  EXPECT_NE(copied->text.find("A first controller without them makes new ones"), std::string::npos)
+      << copied->text;
+  EXPECT_FALSE((*open_store_to_read(url()))->texts()->contains("secret.tls/ca.key"));
+}
+
+TEST_F(StoreTransfer, ALogIsNotCopiedOntoItself) {
+  ASSERT_TRUE(copy(source(), url()));
+  const std::string scheme = "etcd://";
+  const std::string by_another = scheme + "127.0.0.1:1," + url().substr(scheme.size());
+  for (const auto& [from, to] :
+       {std::pair(source(), "sqlite:" + source()), std::pair(source(), source() + "/."),
+        std::pair(url(), url()), std::pair(url(), by_another), std::pair(by_another, url())}) {
+    const Result<VerbAnswer> same = copy(from, to);
+    ASSERT_FALSE(same) << to;
+    EXPECT_EQ(same.error().kind, ErrorKind::kInput);
+    EXPECT_EQ(same.error().message, from + " and " + to + ": FROM and TO are the same log");
+  }
+  EXPECT_TRUE(verify_store(url())->verdict);
+}
+
+TEST_F(StoreTransfer, ADirectoryThatWasCopiedAwayIsClosedAndNamesThePlace) {
+  // With the state in the same directory, the mark beside the source is then that of the copy.
+  const std::string state = std::filesystem::path(source()).parent_path().string();
+  const Result<VerbAnswer> moved = copy_store({}, {source(), url(), state, Duration()});
+  ASSERT_TRUE(moved) << moved.error().text();
+  EXPECT_NE(moved->text.find(source() + " is closed: a controller starts on it no more\n"),
+            std::string::npos)
+      << moved->text;
+  const std::string place = "`orrery store copy` moved the log to " + url();
+  const auto started = SqliteStore::open(source());
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().message.find(place), std::string::npos) << started.error().message;
+  EXPECT_EQ(started.error().message.find("salvage"), std::string::npos);
+  const Result<VerbAnswer> again = copy(source(), path("again"));
+  ASSERT_FALSE(again);
+  EXPECT_NE(again.error().message.find(place), std::string::npos) << again.error().message;
+  const Result<JudgedAnswer> read = verify_store(source());
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_TRUE(read->verdict) << "it can still be read";
+  EXPECT_TRUE(open_store(url(), state + "/store")) << "a controller starts on the copy";
 }
 
 TEST_F(StoreTransfer, AControllerThatWasOffDuringTheCopyFindsTheLogClosed) {
