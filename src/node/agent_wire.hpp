@@ -11,12 +11,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 #include "node/keeper/keeper_wire.hpp"
 
 namespace orrery {
+
+/// The controller's words to an agent whose node is not lent any more, as its hold ends.
+inline constexpr std::string_view kNodeNotLent = "the node is not lent to the cluster any more";
 
 // --- Opening a stream ---------------------------------------------------------------------------
 

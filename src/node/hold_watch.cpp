@@ -16,6 +16,11 @@ constexpr Duration kEnd = Duration::seconds(25);
 
 }  // namespace
 
+Status outcome_of_leaving(std::string_view hold, const Error& why) {
+  if (!hold.empty() && why.message == kNodeNotLent) return {};
+  return input_error({}, why.message);
+}
+
 HoldWatch::HoldWatch(const Setup& setup, Agent agent)
     : setup_(setup), agent_(std::move(agent)), heard_(setup.clock.now_monotonic()) {
   if (!setup_.hold.empty()) call_after(kLook, &HoldWatch::look_for_controller);

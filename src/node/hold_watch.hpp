@@ -5,18 +5,27 @@
 // their work goes on elsewhere (ranks that the manager signals itself fail a moment later: see
 // AgentDriver); the agent waits until none is left, and kills them itself before
 // the resource manager does (30 s after SIGTERM: KillWait of Slurm). An agent without a controller
-// ends after ten minutes, once no rank runs, so that unused holds go back.
+// ends after ten minutes, so that unused holds go back, unless an attempt is on the node: one whose
+// end no controller has acknowledged stays, because its result would be lost. The planned end of a
+// hold, which the controller sends, is no error of the agent.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/env.hpp"
+#include "base/error.hpp"
 #include "base/log.hpp"
 #include "node/agent_wire.hpp"
 
 namespace orrery {
+
+/// Returns the outcome of an agent that leaves its node because of `why`: success if the agent runs
+/// in `hold` (HoldName::key; empty: in none) and the hold has ended as planned; else an error
+/// (kInput).
+[[nodiscard]] Status outcome_of_leaving(std::string_view hold, const Error& why);
 
 class HoldWatch {
  public:

@@ -96,5 +96,16 @@ TEST_F(HoldWatchTest, AnAgentWithoutAControllerEndsWhenNoRankRuns) {
   EXPECT_EQ(stopped_, 1);
 }
 
+TEST(OutcomeOfLeavingTest, OnlyThePlannedEndOfAHoldIsNoError) {
+  const Error planned{ErrorKind::kInfeasible, std::string(kNodeNotLent), {}};
+  EXPECT_TRUE(outcome_of_leaving("pilot-3-1", planned));
+  const Error other{ErrorKind::kInfeasible, "another agent speaks for the node now", {}};
+  const Status refused = outcome_of_leaving("pilot-3-1", other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::kInput);
+  EXPECT_EQ(refused.error().message, other.message);
+  EXPECT_FALSE(outcome_of_leaving("", planned)) << "the agent runs in no hold";
+}
+
 }  // namespace
 }  // namespace orrery

@@ -79,7 +79,7 @@ void AgentSessions::note(const NodeLent& event) {
   AgentSession* session = agents_.of(event.node).session;
   const bool over = event.managed && event.hold.empty() && event.health == NodeHealth::kAbsent;
   if (session == nullptr || !over) return;
-  session->replace({ErrorKind::kInput, "the node is not lent to the cluster any more", {}});
+  session->replace({ErrorKind::kInput, std::string(kNodeNotLent), {}});
 }
 
 /// Refuses an agent; one whose certificate no longer holds the node is told not to reconnect.

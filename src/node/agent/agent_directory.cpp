@@ -15,6 +15,10 @@
 namespace orrery {
 namespace {
 
+/// How long an agent waits for the lock, and how often it looks.
+constexpr Duration kLockPatience = Duration::seconds(60);
+constexpr Duration kLockLook = Duration::milliseconds(500);
+
 tl::unexpected<Error> lock_error(std::string_view what) {
   return environment_error(
       fmt::format("cannot {}: {}", what, std::generic_category().message(errno)));
@@ -33,12 +37,13 @@ Status check_agent_directory(Storage& storage, const std::string& directory) {
                                      directory, directory.size() - (path - path_max)));
 }
 
-Result<AgentDirectory> AgentDirectory::open(Storage& storage, std::string path) {
+Result<AgentDirectory> AgentDirectory::open(Storage& storage, std::string path,
+                                            const LockWait& wait) {
   if (Status fits = check_agent_directory(storage, path); !fits) return forward_error(fits);
   AgentDirectory directory(storage, std::move(path));
   if (auto made = storage.make_directories(directory.path_); !made) return forward_error(made);
   if (::geteuid() == 0) make_searchable(directory.path_);
-  if (Status locked = directory.lock(); !locked) return forward_error(locked);
+  if (Status locked = directory.lock(wait); !locked) return forward_error(locked);
   if (Status counted = directory.count(); !counted) return forward_error(counted);
   Result<std::string> run = own_run_directory(directory.path_);
   if (!run) return forward_error(run);
@@ -46,13 +51,21 @@ Result<AgentDirectory> AgentDirectory::open(Storage& storage, std::string path) 
   return directory;
 }
 
-Status AgentDirectory::lock() {
+Status AgentDirectory::lock(const LockWait& wait) {
   const std::string path = path_ + "/lock";
   lock_ = FileDescriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock_.valid()) return lock_error("open " + path);
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return {};
-  if (errno != EWOULDBLOCK) return lock_error("lock " + path);
-  return environment_error(fmt::format("{}: another agent holds it", path));
+  Duration waited;
+  while (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return lock_error("lock " + path);
+    const bool may_wait = wait.pause && waited < kLockPatience;
+    if (may_wait && waited == Duration()) wait.begin();
+    if (!may_wait || !wait.pause(kLockLook)) {
+      return environment_error(fmt::format("{}: another agent holds it", path));
+    }
+    waited += kLockLook;
+  }
+  return {};
 }
 
 Status AgentDirectory::count() {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/env.hpp"
@@ -25,11 +26,19 @@ namespace orrery {
 /// Whether an agent can use the directory. Error (kInput): its path is too long for sockets.
 [[nodiscard]] Status check_agent_directory(Storage& storage, const std::string& directory);
 
+/// How an agent waits for the lock of a directory that another agent holds.
+struct LockWait {
+  std::function<void()> begin;          ///< called once, where the lock is not free
+  std::function<bool(Duration)> pause;  ///< lets time pass; false: ends the wait. Empty: no wait
+};
+
 class AgentDirectory {
  public:
-  /// Makes the directory and takes its lock. Precondition: `path` is absolute. Errors: a path that
-  /// is too long, a directory that another agent holds, or that cannot be written.
-  [[nodiscard]] static Result<AgentDirectory> open(Storage& storage, std::string path);
+  /// Makes the directory and takes its lock, for which it waits up to 60 s where `wait` is given.
+  /// Precondition: `path` is absolute. Errors: a path that is too long, a directory that another
+  /// agent holds, or that cannot be written.
+  [[nodiscard]] static Result<AgentDirectory> open(Storage& storage, std::string path,
+                                                   const LockWait& wait = {});
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::string clocks() const { return path_ + "/clocks"; }
@@ -47,7 +56,7 @@ class AgentDirectory {
  private:
   AgentDirectory(Storage& storage, std::string path) : storage_(storage), path_(std::move(path)) {}
 
-  [[nodiscard]] Status lock();
+  [[nodiscard]] Status lock(const LockWait& wait);
   [[nodiscard]] Status count();
 
   Storage& storage_;

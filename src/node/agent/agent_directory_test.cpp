@@ -2,6 +2,8 @@
 // next.
 #include "node/agent/agent_directory.hpp"
 
+#include <optional>
+
 #include "node/agent/agent_parts_test.hpp"
 
 namespace orrery {
@@ -44,6 +46,54 @@ TEST_F(AgentDirectoryTest, OneAgentAtATimeHoldsIt) {
   const Result<AgentDirectory> next = open();
   ASSERT_TRUE(next);
   EXPECT_EQ(next->incarnation(), 2u) << "the refused agent is not counted";
+}
+
+TEST_F(AgentDirectoryTest, AnAgentWaitsForAnotherThatIsLeaving) {
+  std::optional<AgentDirectory> first(open().value());
+  int begun = 0;
+  Duration waited;
+  const LockWait wait{.begin = [&] { ++begun; },
+                      .pause =
+                          [&](Duration time) {
+                            waited += time;
+                            if (waited == Duration::seconds(2)) first.reset();
+                            return true;
+                          }};
+  const Result<AgentDirectory> second = AgentDirectory::open(real_->env().storage, place_, wait);
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ(second->incarnation(), 2u);
+  EXPECT_EQ(waited, Duration::seconds(2));
+  EXPECT_EQ(begun, 1);
+}
+
+TEST_F(AgentDirectoryTest, TheWaitForTheLockEndsAfterAMinuteOrWhenItIsCutShort) {
+  const Result<AgentDirectory> first = open();
+  ASSERT_TRUE(first);
+  Duration waited;
+  bool goes_on = true;
+  const LockWait wait{.begin = [] {},
+                      .pause =
+                          [&](Duration time) {
+                            waited += time;
+                            return goes_on;
+                          }};
+  const auto refusal = [&] {
+    waited = Duration();
+    const Result<AgentDirectory> second = AgentDirectory::open(real_->env().storage, place_, wait);
+    return second ? std::string() : second.error().message;
+  };
+  EXPECT_EQ(refusal(), place_ + "/lock: another agent holds it");
+  EXPECT_EQ(waited, Duration::seconds(60));
+  goes_on = false;
+  EXPECT_EQ(refusal(), place_ + "/lock: another agent holds it");
+  EXPECT_EQ(waited, Duration::milliseconds(500));
+}
+
+TEST_F(AgentDirectoryTest, AFreeLockIsTakenWithoutAWait) {
+  int calls = 0;
+  const LockWait wait{.begin = [&] { ++calls; }, .pause = [&](Duration) { return ++calls > 0; }};
+  EXPECT_TRUE(AgentDirectory::open(real_->env().storage, place_, wait));
+  EXPECT_EQ(calls, 0);
 }
 
 TEST_F(AgentDirectoryTest, WhatRunsHereIsNotShownToAnotherCluster) {

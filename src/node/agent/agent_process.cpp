@@ -40,11 +40,36 @@ NodeClocks::Setup clocks_of(const AgentProcessSetup& setup, const AgentDirectory
           .by_driver = setup.facts.device_cpu == 0};
 }
 
+/// Runs the loop for a while. Returns false, and sooner, where the process is told to end.
+bool run_for(RealEnv& real, Duration time) {
+  bool over = false;
+  bool told = false;
+  const auto signals = watch_signals(real.loop(), DaemonSignals::kEnd, [&told] { told = true; });
+  const TimerId timer = real.env().timers.call_after(time, [&over] { over = true; });
+  real.run_until([&] { return over || told; });
+  (void)real.env().timers.cancel(timer);
+  return over && !told;
+}
+
+/// Within a hold, the agent of an earlier hold may still be leaving the node. `log` and `setup` are
+/// borrowed.
+LockWait lock_wait(RealEnv& real, const Log& log, const AgentProcessSetup& setup) {
+  if (setup.opening.hold.key.empty()) return {};
+  return {.begin =
+              [&real, &log, &setup] {
+                log.warning(real.env().clock.now_wall(),
+                            "another agent holds the lock: waits up to 60 s for its end",
+                            {{"directory", setup.directory}});
+              },
+          .pause = [&real](Duration time) { return run_for(real, time); }};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<AgentProcess>> AgentProcess::open(RealEnv& real, ControllerChannel& channel,
                                                          const Log& log, AgentProcessSetup setup) {
-  Result<AgentDirectory> directory = AgentDirectory::open(real.env().storage, setup.directory);
+  Result<AgentDirectory> directory =
+      AgentDirectory::open(real.env().storage, setup.directory, lock_wait(real, log, setup));
   if (!directory) return forward_error(directory);
   setup.opening.incarnation = directory->incarnation();
   setup.opening.process = real.env().entropy.draw();
@@ -187,8 +212,8 @@ void AgentProcess::leave_node(const Error& why) {
   log_.warning(wall(), "this agent leaves its node: ranks that are left here are killed",
                {{"why", why.message}});
   session_.leave();
-  const auto end = [this, replaced = Error{ErrorKind::kInput, why.message, {}}] {
-    fail(tl::unexpected<Error>(replaced));
+  const auto end = [this, outcome = outcome_of_leaving(setup_.opening.hold.key, why)] {
+    fail(outcome);
   };
   (void)real_.env().timers.call_after(kPatience, end);
   attempts_.abandon(end);

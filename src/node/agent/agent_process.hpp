@@ -41,7 +41,8 @@ struct AgentProcessSetup {
 
 class AgentProcess final : public ChannelEvents {
  public:
-  /// All borrowed. Errors: those of AgentDirectory::open().
+  /// All borrowed. Within a hold it waits for another agent of the directory to end. Errors: those
+  /// of AgentDirectory::open().
   [[nodiscard]] static Result<std::unique_ptr<AgentProcess>> open(RealEnv& real,
                                                                   ControllerChannel& channel,
                                                                   const Log& log,
@@ -51,8 +52,9 @@ class AgentProcess final : public ChannelEvents {
                std::pair<AgentProcessSetup, AgentDirectory> place);
 
   /// Runs until SIGTERM, SIGINT or stop(); within a hold of a resource manager, until no rank runs
-  /// any more after that, or its patience is over. Precondition: the signals are blocked. Errors:
-  /// the controller refuses this agent; no descriptor for signals.
+  /// any more after that, or its patience is over, or until the hold has ended as planned.
+  /// Precondition: the signals are blocked. Errors: the controller refuses this agent; no
+  /// descriptor for signals.
   [[nodiscard]] Status run();
   void stop();
 
