@@ -56,6 +56,7 @@ std::string HoldKeeper::why_useless(const Hold& hold, const HoldUse& use, const 
     table_.refuse(hold.manager, {HoldRefusal::kBusy, kWhy, hold.key.job}, view.now);
     return kWhy;
   }
+  if (hold.ends && view.now >= *hold.ends - view.timing.margin) return "its time is over";
   const bool idle = view.now - hold.busy >= table_.pool(hold.manager).idle;
   if (use.able > 0 || !idle) return "";
   constexpr const char* kWhy = "the nodes of the hold take no jobs";

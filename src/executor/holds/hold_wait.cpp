@@ -58,6 +58,17 @@ std::string why_too_large(const HoldLink& link, std::uint32_t manager, const Ask
                      pool.lent.nodes.size(), pool.manager, drained);
 }
 
+/// Whether the manager may lend more nodes than its holds have or ask for.
+bool has_room(const HoldLink& link, std::uint32_t manager) {
+  const HoldPool& pool = link.pools()[manager];
+  std::size_t held = 0;
+  for (const Hold& hold : link.holds()) {
+    if (hold.manager != manager) continue;
+    held += std::max<std::size_t>(hold.nodes.size(), hold.asked);
+  }
+  return held < std::min<std::size_t>(pool.lent.most, pool.lent.nodes.size());
+}
+
 /// Returns when a waiting hold is likely to start; none: there is no estimate.
 std::optional<LikelyStart> likely_start(const Hold& hold, const std::optional<LikelyStart>& usual,
                                         Instant now) {
@@ -67,7 +78,8 @@ std::optional<LikelyStart> likely_start(const Hold& hold, const std::optional<Li
         usual ? std::max(*hold.start.in, rest_of(usual->late, waited)) : Duration::max();
     return LikelyStart{*hold.start.in, late};
   }
-  if (!usual) return std::nullopt;
+  // Past waits say nothing about a hold that has waited longer than nine of ten.
+  if (!usual || waited > usual->late) return std::nullopt;
   return LikelyStart{rest_of(usual->median, waited), rest_of(usual->late, waited)};
 }
 
@@ -92,14 +104,15 @@ std::vector<LikelyStart> lent_starts(const HoldLink& link, const State& state, J
     if (!manager.trouble.empty() || !manager.newer.empty()) continue;
     if (!why_not_asked(link, at, {state, job, now}).empty()) continue;
     const std::optional<LikelyStart> usual = usual_wait(manager);
-    const std::size_t before = starts.size();
+    bool is_asked = false;
     for (const Hold& hold : link.holds()) {
       const bool serves = !hold.key.job || *hold.key.job == job.value();
       if (hold.manager != at || !waits(hold) || !serves) continue;
+      is_asked = true;
       if (const auto start = likely_start(hold, usual, now)) starts.push_back(*start);
     }
-    const bool asks = manager.refused.text.empty();
-    if (starts.size() == before && usual && asks) starts.push_back(*usual);
+    const bool asks = manager.refused.text.empty() && has_room(link, at);
+    if (!is_asked && usual && asks) starts.push_back(*usual);
   }
   std::ranges::sort(starts, {}, &LikelyStart::median);
   return starts;

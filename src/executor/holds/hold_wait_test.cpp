@@ -64,6 +64,35 @@ TEST_F(HoldWaitTest, WithoutAnEstimateTheHoldsBeforeTell) {
   EXPECT_LE(found[0].median, found[0].late);
 }
 
+TEST_F(HoldWaitTest, AHoldThatHasWaitedLongerThanMostHasNoEstimate) {
+  begin();
+  (void)submit(8);
+  wait(Duration::seconds(100));
+  run(asked<EnsureHold>().at(0).key, "71", {name(0)});
+  wait(Duration::seconds(3));
+  cluster_.send(NodeJoined{NodeId(0), 7});
+  cluster_.tick();
+  const JobId next = submit(8);
+  wait(Duration::seconds(3));
+  ASSERT_EQ(asked<EnsureHold>().size(), 2u);
+  list_waiting(asked<EnsureHold>()[1].key, "72", std::nullopt);
+  wait(Duration::seconds(3));
+  EXPECT_EQ(starts(next).size(), 1u);
+  wait(Duration::minutes(10));
+  EXPECT_TRUE(starts(next).empty());
+}
+
+TEST_F(HoldWaitTest, WhereAllIsLentPastWaitsTellNothing) {
+  most_ = 1;
+  begin();
+  (void)submit(8);
+  wait(Duration::seconds(100));
+  run(asked<EnsureHold>().at(0).key, "71", {name(0)});
+  wait(Duration::seconds(3));
+  ASSERT_TRUE(usual_wait(link_->manager(0)));
+  EXPECT_TRUE(starts(submit(8)).empty());
+}
+
 TEST_F(HoldWaitTest, AHoldOfAnotherJobTellsNothing) {
   begin({.holds_for = HoldsFor::kOneJob});
   const JobId first = submit(8);
