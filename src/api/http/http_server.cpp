@@ -293,6 +293,9 @@ bool MicroHttpServer::handle_plain(const Leading& leading, const ExchangePtr& ex
       if (std::string why = controller.host().halted(); !why.empty()) {
         return exchange->end({CallCode::kUnavailable, std::move(why)});
       }
+      if (std::string why = controller.store().log().silence(); !why.empty()) {
+        return exchange->end({CallCode::kUnavailable, std::move(why)});
+      }
       const bool full = controller.store().disk().room() == DiskRoom::kLow;
       exchange->put_text(
           "text/plain",

@@ -376,6 +376,8 @@ std::string metrics_text(const Controller& controller) {
                number(controller.store().disk().free_bytes()));
   families.one({"orrery_store_full", "1 while submissions are refused for want of room."},
                controller.store().disk().room() == DiskRoom::kLow ? 1 : 0);
+  families.one({"orrery_log_silent", "1 while the log cannot be written."},
+               log.silence().empty() ? 0 : 1);
   families.one({"orrery_halted", "1 while nothing is decided: a part of the log is lost."},
                controller.host().halted().empty() ? 0 : 1);
   families.one({"orrery_events_total", "Events of the log.", MetricType::Counter},
