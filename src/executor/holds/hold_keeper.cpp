@@ -56,9 +56,9 @@ std::string HoldKeeper::why_useless(const Hold& hold, const HoldUse& use, const 
     table_.refuse(hold.manager, {HoldRefusal::kBusy, kWhy, hold.key.job}, view.now);
     return kWhy;
   }
-  if (hold.ends && view.now >= *hold.ends - view.timing.margin) return "its time is over";
   const bool idle = view.now - hold.busy >= table_.pool(hold.manager).idle;
   if (use.able > 0 || !idle) return "";
+  if (hold.ends && view.now >= *hold.ends - view.timing.margin) return "its time is over";
   constexpr const char* kWhy = "the nodes of the hold take no jobs";
   table_.refuse(hold.manager, {HoldRefusal::kBusy, kWhy, hold.key.job}, view.now);
   return kWhy;
@@ -106,6 +106,7 @@ void HoldKeeper::look(std::uint32_t manager, const Core& core, Instant now) {
   const NodesNeeded needed = nodes_needed(jobs, lent, *core.state().setup().topology);
   const std::vector<FleetTypeId> types = types_needed(jobs);
   const HoldView view{core.state(), now, timing, needed.longest, types};
+  recover(manager, core.state(), now);
   HoldUse all = count(manager, view);
   if (!jobs.empty()) release_vain(manager, jobs.front(), view);
   const std::uint32_t for_jobs = std::min(lent.most, all.busy + needed.nodes);
@@ -159,6 +160,40 @@ void HoldKeeper::ask(std::uint32_t manager, std::uint32_t nodes, Instant now) {
   const HoldKey key{.id = ++asked_, .epoch = table_.setup().term, .job = {}};
   Hold& hold = table_.add({.key = key, .manager = manager, .asked = nodes}, HoldState::kAsked, now);
   table_.order_hold(hold, now);
+}
+
+/// Requests a hold of each lost node on which ranks may be left and which its manager could lend:
+/// only its next agent shows what is left there, and the job that had the node waits for it.
+void HoldKeeper::recover(std::uint32_t manager, const State& state, Instant now) {
+  constexpr std::size_t kOthersMost = 4'096;  // as many as fit into a command
+  const HoldPool& pool = table_.pool(manager);
+  const ManagerState& known = table_.managers()[manager];
+  if (!may_ask(manager, now) || pool.lent.nodes.size() > kOthersMost) return;
+  const Topology& topology = *state.setup().topology;
+  for (const NodeId node : pool.lent.nodes) {
+    const bool is_left = state.node(node).health == NodeHealth::kLost && has_ranks(state, node) &&
+                         !table_.is_lent(node) && !is_drained(state, node, now);
+    if (!is_left) continue;
+    const std::string name = topology.node_name(node);
+    const bool out = std::ranges::any_of(known.out_of_service, [&](const std::string& each) {
+      return each.starts_with(name + " (");
+    });
+    std::uint32_t held = 0;
+    bool is_asked = false;
+    for (const Hold& hold : table_.holds()) {
+      if (hold.manager != manager) continue;
+      held += std::max(hold.asked, static_cast<std::uint32_t>(hold.nodes.size()));
+      is_asked = is_asked || hold.orders.only == node;
+    }
+    if (out || is_asked || held >= pool.lent.most) continue;
+    const HoldKey key{.id = ++asked_, .epoch = table_.setup().term, .job = {}};
+    Hold& hold = table_.add({.key = key, .manager = manager}, HoldState::kAsked, now);
+    hold.orders.only = node;
+    for (const NodeId other : pool.lent.nodes) {
+      if (other != node) hold.orders.others.push_back(topology.node_name(other));
+    }
+    table_.order_hold(hold, now);
+  }
 }
 
 // --- Holds of one job each ----------------------------------------------------------------------

@@ -56,6 +56,7 @@ class HoldKeeper {
   // Pilots.
   [[nodiscard]] HoldUse count(std::uint32_t manager, const HoldView& view);
   void ask(std::uint32_t manager, std::uint32_t nodes, Instant now);
+  void recover(std::uint32_t manager, const State& state, Instant now);
   [[nodiscard]] bool is_idle(const Hold& hold, const HoldUse& use, Instant now) const;
   void leave_out(std::uint32_t manager, const std::vector<FleetTypeId>& types, std::uint32_t spare,
                  const State& state);

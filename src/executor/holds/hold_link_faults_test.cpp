@@ -100,6 +100,34 @@ TEST_F(HoldLinkFaultsTest, TheEndOfTheNextHoldDoesNotProveWhatAnEarlierOneLeft) 
   EXPECT_EQ(cluster_.phase(job_), JobPhase::kStopping);
 }
 
+// Only an agent on the node proves that nothing is left there, and no job asked for a pilot: the
+// job that had the node waited for ever.
+TEST_F(HoldLinkFaultsTest, ALostNodeIsRequestedOnceItsManagerHasItInService) {
+  (void)run_job();
+  const ManagerNode broken{.name = name(0), .out_of_service = true, .reason = "Not responding"};
+  nodes_ = {broken, {.name = name(1)}, {.name = name(2)}, {.name = name(3)}};
+  holds_[0].phase = HoldPhase::kEndedDirty;
+  wait(Duration::seconds(3));
+  holds_.clear();
+  const std::size_t before = asked<EnsureHold>().size();
+  wait(Duration::minutes(2));
+  EXPECT_EQ(asked<EnsureHold>().size(), before) << "it is out of service there";
+  nodes_[0] = {.name = name(0)};
+  wait(Duration::seconds(5));
+  ASSERT_EQ(asked<EnsureHold>().size(), before + 1);
+  const EnsureHold order = asked<EnsureHold>().back();
+  EXPECT_EQ(order.nodes, 1u);
+  EXPECT_EQ(order.avoid, (std::vector<std::string>{name(1), name(2), name(3)}));
+  run(order.key, "71", {name(0)});
+  wait(Duration::seconds(3));
+  EXPECT_TRUE(admit(0, order.key, "71"));
+  cluster_.gone(job_);
+  wait(Duration::seconds(5));
+  cluster_.send(NodeJoined{NodeId(0), 8});
+  cluster_.tick();
+  EXPECT_EQ(cluster_.nodes(job_), std::vector<NodeId>{NodeId(0)});
+}
+
 TEST_F(HoldLinkFaultsTest, ANodeIsLentAnewOnceItsNextAgentHasShownThatNothingIsLeft) {
   const HoldKey key = run_job();
   holds_[0].phase = HoldPhase::kEndedDirty;

@@ -209,14 +209,16 @@ void HoldTable::order_hold(Hold& hold, Instant now) {
   orders.newest = now;
   orders.missing.reset();
   orders.avoid = managers_[hold.manager].avoid;
-  if (!hold.key.job) orders.types = managers_[hold.manager].left_out.types;
+  const ManagerState& manager = managers_[hold.manager];
+  if (!hold.key.job && !orders.only.valid()) orders.types = manager.left_out.types;
   const Duration time = orders.time > Duration() ? orders.time : pool(hold.manager).lent.time;
-  effects_.emplace_back(
-      ManagerOrder{hold.manager, EnsureHold{.key = hold.key,
-                                            .nodes = hold.asked,
-                                            .time = time,
-                                            .avoid = all_avoided(managers_[hold.manager], hold),
-                                            .tenant = orders.tenant}});
+  effects_.emplace_back(ManagerOrder{
+      hold.manager,
+      EnsureHold{.key = hold.key,
+                 .nodes = hold.asked,
+                 .time = time,
+                 .avoid = orders.only.valid() ? orders.others : all_avoided(manager, hold),
+                 .tenant = orders.tenant}});
 }
 
 void HoldTable::order_release(std::uint32_t manager, const HoldKey& key, const std::string& id) {

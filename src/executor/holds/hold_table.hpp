@@ -121,10 +121,12 @@ struct Hold {
     std::optional<Instant> missing;
     /// Orders in a row that its manager accepted with an id, none of which a list has shown.
     std::uint32_t unseen = 0;
-    std::vector<std::string> avoid;  ///< nodes, as in the newest EnsureHold
-    Duration time;                   ///< for which it is asked
-    std::string tenant;              ///< of its job
-    std::vector<FleetTypeId> types;  ///< of the nodes that a pilot may get; empty: all
+    std::vector<std::string> avoid;   ///< nodes, as in the newest EnsureHold
+    Duration time;                    ///< for which it is asked
+    std::string tenant;               ///< of its job
+    std::vector<FleetTypeId> types;   ///< of the nodes that a pilot may get; empty: all
+    NodeId only;                      ///< the lost node that it is to have; not valid: any node
+    std::vector<std::string> others;  ///< the manager's nodes but `only`
   };
   Orders orders;
 };

@@ -269,22 +269,22 @@ TEST_F(LentServiceTest, PilotsThatEndTooSoonForOneJobAreKeptForOthersUntilThereI
 
 // The end of a pilot as planned counted as a refusal, and the next one came only after a pause.
 TEST_F(LentServiceTest, APilotWhoseTimeIsOverIsGivenBackAndTheNextOneFollowsAtOnce) {
-  begin({.keep = 1});
+  begin({.keep = 1, .idle = Duration::seconds(20)});
   wait(Duration::seconds(3));
   run(asked<EnsureHold>().at(0).key, "70", {name(0)});
   holds_.back().left = Duration::minutes(10);
   wait(Duration::seconds(3));
+  holds_.back().left.reset();
   cluster_.send(NodeJoined{NodeId(0), 7});
   wait(Duration::minutes(8));
   EXPECT_TRUE(asked<ReleaseHold>().empty());
-  wait(Duration::minutes(1));
-  wait(Duration::seconds(5));
+  wait(Duration::seconds(90));
   ASSERT_FALSE(asked<ReleaseHold>().empty());
   EXPECT_EQ(asked<ReleaseHold>()[0].id, "70");
   EXPECT_EQ(link_->manager(0).refused.text, "");
   holds_.clear();
   wait(Duration::seconds(15));
-  EXPECT_EQ(asked<EnsureHold>().size(), 2u);
+  EXPECT_GE(asked<EnsureHold>().size(), 2u);
 }
 
 TEST_F(LentServiceTest, APilotOnNodesOfOthersIsGivenBackAndNoOtherFollowsAtOnce) {
