@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "control/scripted_cluster_test.hpp"
+#include "control/state/invariants.hpp"
 #include "control/state/snapshot.hpp"
 
 namespace orrery {
