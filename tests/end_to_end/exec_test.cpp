@@ -420,7 +420,9 @@ TEST_F(ExecTest, ATerminalIsRawHasTheSizeOfTheUsersAndIsGivenBack) {
     AtTerminal busy(program() + " --dir " + path("c") + " exec " + id +
                     " -t -- sh -c \"echo begun; sleep 7008\"");
     (void)busy.await("begun");
-    for (unsigned short size = 0; size <= each; ++size) busy.resize(100 + size, 40);
+    for (int size = 0; size <= each; ++size) {
+      busy.resize(static_cast<unsigned short>(100 + size), 40);
+    }
     (void)::kill(busy.pid(), SIGTERM);
     EXPECT_EQ(busy.end(), 128 + SIGTERM);
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/format/field_writer.hpp"
@@ -14,8 +15,8 @@ namespace {
 
 /// Returns the value that `share` of the values do not exceed. Precondition: there are some.
 Duration quantile(const std::vector<Duration>& ascending, double share) {
-  return ascending[static_cast<std::size_t>(share * static_cast<double>(ascending.size() - 1) +
-                                            0.5)];
+  const double at = share * static_cast<double>(ascending.size() - 1);
+  return ascending[static_cast<std::size_t>(std::lround(at))];
 }
 
 Duration rest_of(Duration whole, Duration passed) { return std::max(whole - passed, Duration()); }

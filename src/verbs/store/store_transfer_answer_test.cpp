@@ -1,5 +1,6 @@
 #include "verbs/store/store_transfer_answer.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -135,7 +136,8 @@ TEST_F(StoreTransfer, ALogIsNotCopiedOntoItself) {
     const Result<VerbAnswer> same = copy(from, to);
     ASSERT_FALSE(same) << to;
     EXPECT_EQ(same.error().kind, ErrorKind::kInput);
-    EXPECT_EQ(same.error().message, from + " and " + to + ": FROM and TO are the same log");
+    EXPECT_EQ(same.error().message,
+              fmt::format("{} and {}: FROM and TO are the same log", from, to));
   }
   EXPECT_TRUE(verify_store(url())->verdict);
 }
