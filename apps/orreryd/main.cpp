@@ -261,7 +261,13 @@ Standby::Events Daemon::standby_events() {
 
 /// The door of agents needs the cluster's authority, which is among the texts of the log.
 void Daemon::take_texts(const StoreTexts& texts) {
-  if (Status taken = shared_files_->take(texts); !taken) return fail(taken.error());
+  const Result<std::vector<std::string>> kept = shared_files_->take(texts);
+  if (!kept) return fail(kept.error());
+  for (const std::string& file : *kept) {
+    log_.warning(env_.clock.now_wall(),
+                 "the log has another authority: the file that it replaced is kept",
+                 {{"file", file}});
+  }
   if (doors_->stands_by() || !SharedFiles::has_authority(texts)) return;
   const auto progress = [this] {
     return standby_ == nullptr ? StandbyProgress() : standby_->progress();

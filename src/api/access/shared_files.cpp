@@ -19,8 +19,10 @@
 namespace orrery {
 namespace {
 
+/// The key of the cluster's authority.
+constexpr std::string_view kAuthority = "tls/ca.key";
 /// The files of the cluster, by their places in a controller's directory.
-constexpr std::array<std::string_view, 7> kFiles{"agents",     "joins", "steps.key", "tls/ca.key",
+constexpr std::array<std::string_view, 7> kFiles{"agents",     "joins", "steps.key", kAuthority,
                                                  "tls/ca.pem", "token", "tokens"};
 /// Names of the texts: "secret.tokens" and so on.
 constexpr std::string_view kSecretText = "secret.";
@@ -183,21 +185,52 @@ bool SharedFiles::has_authority(const StoreTexts& texts) {
          texts.contains(fmt::format("{}tls/ca.key", kSecretText));
 }
 
-Status SharedFiles::take(const StoreTexts& texts) {
+Result<std::vector<SharedFiles::Replacement>> SharedFiles::replacements(
+    const StoreTexts& texts) const {
+  std::vector<Replacement> files;
   for (const std::string_view file : kFiles) {
     const std::string name = fmt::format("{}{}", kSecretText, file);
     const auto found = texts.find(name);
     if (found == texts.end()) continue;
-    const Result<std::string> bytes = unseal(key_, name, found->second);
-    if (!bytes) return tl::unexpected(bytes.error());
-    const std::string path = fmt::format("{}/{}", state_, file);
-    const StorageResult<std::string> there = storage_.read_file(path, kFileMax);
-    if (there && *there == *bytes) continue;
-    StorageStatus written = storage_.make_directories(path.substr(0, path.rfind('/')));
-    if (written) written = storage_.write_file(path, *bytes);
+    Result<std::string> bytes = unseal(key_, name, found->second);
+    if (!bytes) return forward_error(bytes);
+    Replacement next{fmt::format("{}/{}", state_, file), *std::move(bytes), {}};
+    StorageResult<std::string> there = storage_.read_file(next.path, kFileMax);
+    if (there && *there == next.bytes) continue;
+    if (there) next.before = *std::move(there);
+    files.push_back(std::move(next));
+  }
+  return files;
+}
+
+StorageResult<std::string> SharedFiles::keep(const Replacement& file) {
+  std::string name = file.path + ".before";
+  for (int i = 1; storage_.read_file(name, kFileMax); ++i) {
+    name = fmt::format("{}.before.{}", file.path, i);
+  }
+  StorageStatus written = storage_.write_file(name, *file.before);
+  if (!written) return tl::unexpected(written.error());
+  return name;
+}
+
+Result<std::vector<std::string>> SharedFiles::take(const StoreTexts& texts) {
+  std::vector<std::string> kept;
+  const Result<std::vector<Replacement>> files = replacements(texts);
+  if (!files) return tl::unexpected(files.error());
+  const bool has_other_authority = std::ranges::any_of(*files, [](const Replacement& file) {
+    return file.before && file.path.ends_with(kAuthority);
+  });
+  for (const Replacement& file : *files) {
+    if (has_other_authority && file.before) {
+      StorageResult<std::string> name = keep(file);
+      if (!name) return forward_error(name);
+      kept.push_back(*std::move(name));
+    }
+    StorageStatus written = storage_.make_directories(file.path.substr(0, file.path.rfind('/')));
+    if (written) written = storage_.write_file(file.path, file.bytes);
     if (!written) return forward_error(written);
   }
-  return {};
+  return kept;
 }
 
 Status SharedFiles::put_missing(const StoreTexts& texts) {

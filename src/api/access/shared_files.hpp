@@ -10,7 +10,9 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "base/env.hpp"
 #include "store/store.hpp"
@@ -41,9 +43,12 @@ class SharedFiles final : public Storage {
   [[nodiscard]] static bool is_secret(std::string_view text);
   /// Whether the texts of the log have the cluster's authority, certificate and key.
   [[nodiscard]] static bool has_authority(const StoreTexts& texts);
-  /// Writes the files of the log's texts into the directory, where they differ. Errors: of the
-  /// files; a text that the key does not open.
-  [[nodiscard]] Status take(const StoreTexts& texts);
+  /// Writes the files of the log's texts into the directory, where they differ. If the log has
+  /// another authority (tls/ca.key), the files that it replaces are kept as PATH.before,
+  /// PATH.before.1 and so on, because certificates and tokens of the former authority are worth
+  /// nothing without it. Returns the paths of the files kept. Errors: of the files; a text that the
+  /// key does not open, and then nothing is written.
+  [[nodiscard]] Result<std::vector<std::string>> take(const StoreTexts& texts);
   /// This controller leads: `put` is used from now on. Without it a file of the cluster cannot be
   /// written.
   void lead(Put put) { put_ = std::move(put); }
@@ -78,6 +83,16 @@ class SharedFiles final : public Storage {
   }
 
  private:
+  /// A file of the log that differs from the one in the directory.
+  struct Replacement {
+    std::string path;
+    std::string bytes;
+    std::optional<std::string> before;  ///< none: there is no file yet
+  };
+  [[nodiscard]] Result<std::vector<Replacement>> replacements(const StoreTexts& texts) const;
+  /// Keeps what a file had under a name that is free, and returns that name.
+  [[nodiscard]] StorageResult<std::string> keep(const Replacement& file);
+
   Env env_;
   Storage& storage_;  ///< that of the machine
   std::string state_;

@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "base/system/real_env.hpp"
 
@@ -49,6 +52,35 @@ class SharedFilesTest : public ::testing::Test {
   std::unique_ptr<RealEnv> real_ = RealEnv::create().value();
   StoreTexts log_;
 };
+
+TEST_F(SharedFilesTest, FilesOfAnotherAuthorityAreKeptWhenTheLogReplacesThem) {
+  const auto leader = controller("1");
+  leader->lead(log());
+  ASSERT_TRUE(leader->make_directories(state("1") + "/tls"));
+  const auto standby = controller("2");
+  Storage& machine = real_->env().storage;
+  ASSERT_TRUE(machine.make_directories(state("2") + "/tls"));
+  for (const auto& [file, before, in_log] :
+       {std::tuple("/tls/ca.key", "old key", "key"), std::tuple("/tls/ca.pem", "same", "same"),
+        std::tuple("/tokens", "old tokens", "tokens")}) {
+    ASSERT_TRUE(machine.write_file(state("2") + file, before));
+    ASSERT_TRUE(leader->write_file(state("1") + file, in_log));
+  }
+  const auto kept = standby->take(log_);
+  ASSERT_TRUE(kept) << kept.error().text();
+  EXPECT_EQ(*kept, (std::vector<std::string>{state("2") + "/tls/ca.key.before",
+                                             state("2") + "/tokens.before"}));
+  EXPECT_EQ(text(state("2") + "/tls/ca.key"), "key");
+  EXPECT_EQ(text(state("2") + "/tls/ca.key.before"), "old key");
+  EXPECT_EQ(text(state("2") + "/tokens.before"), "old tokens");
+  ASSERT_TRUE(leader->write_file(state("1") + "/tokens", "more tokens"));
+  EXPECT_TRUE(standby->take(log_)->empty()) << "the authority is the same";
+  EXPECT_EQ(text(state("2") + "/tokens"), "more tokens");
+  ASSERT_TRUE(leader->write_file(state("1") + "/tls/ca.key", "third key"));
+  EXPECT_EQ(standby->take(log_)->at(0), state("2") + "/tls/ca.key.before.1");
+  EXPECT_EQ(text(state("2") + "/tls/ca.key.before.1"), "key");
+  EXPECT_EQ(text(state("2") + "/tls/ca.key.before"), "old key");
+}
 
 TEST_F(SharedFilesTest, WhatTheLeaderWritesIsSealedInTheLogAndComesToEveryController) {
   const auto leader = controller("1");
@@ -121,7 +153,7 @@ TEST_F(SharedFilesTest, AnotherKeyOrADamagedTextIsNamed) {
   damaged["secret.tokens"] = "no text of ours";
   EXPECT_FALSE(controller("2")->take(damaged));
   set_key(std::string(64, '8'));
-  const Status other = controller("2")->take(log_);
+  const auto other = controller("2")->take(log_);
   ASSERT_FALSE(other);
   EXPECT_NE(other.error().message.find("secret.tokens: cluster.key does not open"),
             std::string::npos)

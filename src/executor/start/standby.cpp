@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <string_view>
 #include <utility>
 
 #include "fleet/spec/spec.hpp"
@@ -42,54 +39,6 @@ Status check_cluster(const SetupTexts& own, const LiveSetup& begun, const State&
                      fmt::format("it is of the cluster \"{}\", and the log of the cluster \"{}\": "
                                  "start the controller with the log or the files of the other one",
                                  found, name));
-}
-
-constexpr std::size_t kClusterFileMax = std::size_t{4} << 20;
-constexpr std::string_view kAuthorityKey = "tls/ca.key";
-/// The files that texts of the log replace, by their places in a controller's directory.
-constexpr std::array<std::string_view, 7> kClusterFiles{
-    kAuthorityKey, "tls/ca.pem", "agents", "joins", "steps.key", "token", "tokens"};
-
-/// Reads the cluster's files in a directory, by their places; none if it has no authority.
-std::map<std::string, std::string> read_cluster_files(Storage& storage,
-                                                      const std::string& directory) {
-  std::map<std::string, std::string> files;
-  for (const std::string_view each : kClusterFiles) {
-    StorageResult<std::string> bytes =
-        storage.read_file(fmt::format("{}/{}", directory, each), kClusterFileMax);
-    if (!bytes && each == kAuthorityKey) return files;
-    if (bytes) files.emplace(each, *std::move(bytes));
-  }
-  return files;
-}
-
-/// Returns the first of PATH.before, PATH.before.1 and so on that does not exist.
-std::string name_before(Storage& storage, const std::string& path) {
-  std::string name = path + ".before";
-  for (int i = 1; storage.read_file(name, kClusterFileMax); ++i) {
-    name = fmt::format("{}.before.{}", path, i);
-  }
-  return name;
-}
-
-/// Keeps the files that were replaced together with the authority: certificates and tokens of the
-/// former one are worth nothing without them. Tokens of the same authority change by hand.
-void keep_replaced(const Env& env, const Log& log, const std::string& directory,
-                   const std::map<std::string, std::string>& before) {
-  if (before.empty()) return;
-  const std::map<std::string, std::string> now = read_cluster_files(env.storage, directory);
-  const auto is_replaced = [&](const std::string& file) {
-    const auto found = now.find(file);
-    return found != now.end() && found->second != before.at(file);
-  };
-  if (!is_replaced(std::string(kAuthorityKey))) return;
-  for (const auto& [file, bytes] : before) {
-    if (!is_replaced(file)) continue;
-    const std::string kept = name_before(env.storage, fmt::format("{}/{}", directory, file));
-    const StorageStatus written = env.storage.write_file(kept, bytes);
-    log.warning(env.clock.now_wall(), "a file of another authority was replaced by the log's",
-                {{"file", file}, {"kept", written ? kept : written.error().message}});
-  }
 }
 
 }  // namespace
@@ -169,7 +118,7 @@ Status Standby::recover() {
   keep_archived();
   texts_ = {*std::move(texts), *std::move(setup)};
   core_ = *std::move(core);
-  hand_texts();
+  events_.texts(texts_.texts);
   log_.info(env_.clock.now_wall(), "follows the log",
             {{"store", store_->name()}, {"batches", core_->newest()}});
   return {};
@@ -202,14 +151,7 @@ void Standby::take_texts() {
   if (*texts == texts_.texts) return;
   if (Status taken = texts_.setup->take_up(*texts); !taken) return give_up(taken.error());
   texts_.texts = *std::move(texts);
-  hand_texts();
-}
-
-void Standby::hand_texts() {
-  const std::map<std::string, std::string> before =
-      read_cluster_files(env_.storage, options_.directory);
   events_.texts(texts_.texts);
-  keep_replaced(env_, log_, options_.directory, before);
 }
 
 void Standby::take(const Batch& batch) {

@@ -69,8 +69,6 @@ class Standby {
   void note_archived(const State& state, const TimedEvent& event);
   void keep_archived();
   void take_texts();
-  /// Hands on the texts; files of another authority that they replace are kept under other names.
-  void hand_texts();
   void see(const WriterSeen& seen);
   void note_store(const StorageError& why);
   void call_at(Instant at, void (Standby::*then)());

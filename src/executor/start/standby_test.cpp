@@ -5,8 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "executor/controller_test.hpp"
 #include "store/memory/memory_shared_store_test.hpp"
@@ -68,7 +66,7 @@ class StandbyTest : public ControllerFixture {
         .failed = [&member](const Error& error) { member.failure = error.text(); }});
     auto standby = Standby::begin(
         real_->env(), Log(sink_), *member.options,
-        {.texts = [&member](const StoreTexts& texts) { take_files(member.directory, texts); },
+        {.texts = [](const StoreTexts&) {},
          .leader = [&member](const std::string& leader) { member.leader = leader; },
          .claimed = [](Store&, StoreTerm) {},
          .lead =
@@ -80,21 +78,6 @@ class StandbyTest : public ControllerFixture {
     if (!standby) member.failure = standby.error().text();
     if (standby) member.standby = *std::move(standby);
     return member;
-  }
-  /// Writes the cluster's files of a log, which are not sealed here.
-  static void take_files(const std::string& directory, const StoreTexts& texts) {
-    constexpr std::string_view kSecret = "secret.";
-    for (const auto& [name, text] : texts) {
-      if (name.starts_with(kSecret)) put_file(directory + "/" + name.substr(kSecret.size()), text);
-    }
-  }
-  static void put_file(const std::string& path, const std::string& text) {
-    fs::create_directories(fs::path(path).parent_path());
-    std::ofstream(path, std::ios::binary) << text;
-  }
-  static std::string file_text(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
   }
   Member& start_leader(const std::string& name) {
     Member& member = start(name);
@@ -197,31 +180,6 @@ TEST_F(StandbyTest, AStandbyThatGetsNoAnswerForNewTextsBeginsAnew) {
   await([&] { return answers_.contains("one") && second.standby->newest() == service_.newest(); });
   ASSERT_NE(second.standby->state(), nullptr);
   EXPECT_EQ(second.standby->state()->job(JobId(0)).name, "one");
-}
-
-TEST_F(StandbyTest, FilesOfAnotherAuthorityAreKeptWhenTheLogReplacesThem) {
-  Member& first = start_leader("a:1");
-  const std::string directory = scratch_ + "/b:1";
-  put_file(directory + "/tls/ca.key", "old key");
-  put_file(directory + "/tls/ca.pem", "same");
-  put_file(directory + "/tokens", "old tokens");
-  const LiveLog& log = first.controller->store().log();
-  ASSERT_TRUE(log.put_texts_now(
-      {{"secret.tls/ca.key", "key"}, {"secret.tls/ca.pem", "same"}, {"secret.tokens", "tokens"}}));
-  Member& second = start("b:1");
-  await([&] { return file_text(directory + "/tokens") == "tokens" || !second.failure.empty(); });
-  EXPECT_EQ(second.failure, "");
-  EXPECT_EQ(file_text(directory + "/tls/ca.key"), "key");
-  EXPECT_EQ(file_text(directory + "/tls/ca.key.before"), "old key");
-  EXPECT_EQ(file_text(directory + "/tokens.before"), "old tokens");
-  EXPECT_FALSE(fs::exists(directory + "/tls/ca.pem.before"));
-  ASSERT_TRUE(log.put_texts_now({{"secret.tokens", "more tokens"}}));
-  await(
-      [&] { return file_text(directory + "/tokens") == "more tokens" || !second.failure.empty(); });
-  EXPECT_FALSE(fs::exists(directory + "/tokens.before.1")) << "the authority is the same";
-  ASSERT_TRUE(log.put_texts_now({{"secret.tls/ca.key", "third key"}}));
-  await([&] { return file_text(directory + "/tls/ca.key.before.1") == "key"; });
-  EXPECT_EQ(file_text(directory + "/tls/ca.key.before"), "old key");
 }
 
 TEST_F(StandbyTest, AStandbyArchivesWhatTheLeaderArchives) {
