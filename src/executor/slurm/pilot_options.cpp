@@ -7,13 +7,13 @@
 #include <string_view>
 
 #include "base/text/utf8.hpp"
+#include "workload/slurm/sbatch_options.hpp"
 
 namespace orrery {
 namespace {
 
 struct RefusedName {
   std::string_view name;
-  char letter = 0;
   std::string_view why;
 };
 
@@ -28,40 +28,37 @@ constexpr std::string_view kWhyOwn = "the controller sets it";
 constexpr std::string_view kWhyExclude = "expected \"--exclude=NODES\"";
 
 constexpr auto kRefused = std::to_array<RefusedName>({
-    {"account", 'A', "slurm.account sets it"},
-    {"array", 'a', kWhyOneJob},
-    {"chdir", 'D', kWhyOwn},
-    {"clusters", 'M', kWhyOneJob},
-    {"comment", 0, kWhyName},
-    {"dependency", 'd', kWhyOwn},
-    {"error", 'e', kWhyOutput},
-    {"exclude", 'x', kWhyExclude},
-    {"exclusive", 0, kWhyOwn},
-    {"help", 'h', kWhyId},
-    {"job-name", 'J', kWhyName},
-    {"no-kill", 'k', kWhyOwn},
-    {"no-requeue", 0, kWhyOwn},
-    {"nodes", 'N', kWhyNodes},
-    {"ntasks", 'n', kWhyNodes},
-    {"output", 'o', kWhyOutput},
-    {"oversubscribe", 's', "a hold has whole nodes"},
-    {"parsable", 0, kWhyOwn},
-    {"partition", 'p', "slurm.partition sets it"},
-    {"qos", 'q', "slurm.qos sets it"},
-    {"quiet", 'Q', kWhyId},
-    {"requeue", 0, "the controller sets --no-requeue"},
-    {"reservation", 0, "slurm.reservation sets it"},
-    {"test-only", 0, kWhyId},
-    {"time", 't', kWhyTime},
-    {"uid", 0, kWhyUser},
-    {"usage", 0, kWhyId},
-    {"version", 'V', kWhyId},
-    {"wait", 'W', kWhyId},
-    {"wrap", 0, "the controller writes the script"},
+    {"account", "slurm.account sets it"},
+    {"array", kWhyOneJob},
+    {"chdir", kWhyOwn},
+    {"clusters", kWhyOneJob},
+    {"comment", kWhyName},
+    {"dependency", kWhyOwn},
+    {"error", kWhyOutput},
+    {"exclude", kWhyExclude},
+    {"exclusive", kWhyOwn},
+    {"help", kWhyId},
+    {"job-name", kWhyName},
+    {"no-kill", kWhyOwn},
+    {"no-requeue", kWhyOwn},
+    {"nodes", kWhyNodes},
+    {"ntasks", kWhyNodes},
+    {"output", kWhyOutput},
+    {"oversubscribe", "a hold has whole nodes"},
+    {"parsable", kWhyOwn},
+    {"partition", "slurm.partition sets it"},
+    {"qos", "slurm.qos sets it"},
+    {"quiet", kWhyId},
+    {"requeue", "the controller sets --no-requeue"},
+    {"reservation", "slurm.reservation sets it"},
+    {"test-only", kWhyId},
+    {"time", kWhyTime},
+    {"uid", kWhyUser},
+    {"usage", kWhyId},
+    {"version", kWhyId},
+    {"wait", kWhyId},
+    {"wrap", "the controller writes the script"},
 });
-
-/// Options without a value: other letters may follow theirs, as in "-Ha0-1".
-constexpr std::string_view kFlags = "HIOv";
 
 /// Finds a refused name by the whole of it or an abbreviation. No allowed option is an abbreviation
 /// of a refused one.
@@ -75,13 +72,17 @@ const RefusedName* find_long(std::string_view name) {
   return begun == kRefused.end() ? nullptr : &*begun;
 }
 
+/// Finds the refused name among letters: those of options without a value may be followed by
+/// others, as in "-Ha0-1".
 const RefusedName* find_short(std::string_view letters) {
-  const std::size_t first = letters.find_first_not_of(kFlags);
-  if (first == letters.npos) return nullptr;
-  const auto found = std::find_if(kRefused.begin(), kRefused.end(), [&](const RefusedName& each) {
-    return each.letter == letters[first];
-  });
-  return found == kRefused.end() ? nullptr : &*found;
+  for (const char letter : letters) {
+    const std::optional<SbatchLetter> option = sbatch_letter(letter);
+    if (!option) return nullptr;
+    const auto found = std::ranges::find(kRefused, option->name, &RefusedName::name);
+    if (found != kRefused.end()) return &*found;
+    if (option->takes_value) return nullptr;
+  }
+  return nullptr;
 }
 
 /// Returns why an option is refused; empty: it is not.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
@@ -33,6 +34,7 @@ constexpr std::string_view kOwnKind = "cores are not bound to tasks";
 constexpr std::string_view kNobody = "there is nothing of the kind";
 constexpr std::string_view kAtOnce = "a job starts as soon as it can";
 constexpr std::string_view kNodes = "no node can be named";
+constexpr std::string_view kPrints = "it only prints a text";
 
 constexpr auto kKnown = std::to_array<KnownOption>({
     {"account", 'A'},
@@ -127,6 +129,7 @@ constexpr auto kKnown = std::to_array<KnownOption>({
     {"export-file", 0, Takes::kValue, Fate::kRefused, "see --export"},
     {"gid", 0, Takes::kValue, Fate::kRefused, "it runs as its own user"},
     {"gpus-per-socket", 0, Takes::kValue, Fate::kRefused, "see --gpus-per-node"},
+    {"help", 'h', Takes::kNothing, Fate::kRefused, kPrints},
     {"mcs-label", 0, Takes::kValue, Fate::kRefused, kNobody},
     {"nodefile", 'F', Takes::kValue, Fate::kRefused, kNodes},
     {"nodelist", 'w', Takes::kValue, Fate::kRefused, kNodes},
@@ -134,6 +137,8 @@ constexpr auto kKnown = std::to_array<KnownOption>({
     {"reboot", 0, Takes::kNothing, Fate::kRefused, kNobody},
     {"test-only", 0, Takes::kNothing, Fate::kRefused, "see `orrery submit --dry-run`"},
     {"uid", 0, Takes::kValue, Fate::kRefused, "it runs as its own user"},
+    {"usage", 0, Takes::kNothing, Fate::kRefused, kPrints},
+    {"version", 'V', Takes::kNothing, Fate::kRefused, kPrints},
     {"wait", 'W', Takes::kNothing, Fate::kRefused, "see `orrery submit --wait`"},
     {"wrap", 0, Takes::kValue, Fate::kRefused, "the script is there already"},
 });
@@ -290,6 +295,12 @@ class OptionReader {
 };
 
 }  // namespace
+
+std::optional<SbatchLetter> sbatch_letter(char letter) {
+  const auto known = std::ranges::find(kKnown, letter, &KnownOption::letter);
+  if (letter == 0 || known == kKnown.end()) return std::nullopt;
+  return SbatchLetter{known->name, known->takes != Takes::kNothing};
+}
 
 Result<SbatchOptions> read_sbatch_options(std::string_view script, const std::string& file,
                                           UnknownSbatchOption unknown) {

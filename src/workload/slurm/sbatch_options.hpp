@@ -5,6 +5,7 @@
 // sbatch(1) of Slurm 22.05. workload/slurm/sbatch_script.hpp interprets the values.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,14 @@ struct SbatchOptions {
   std::vector<SbatchOption> used;  ///< in the order written; the last one of a name holds
   std::vector<std::string> notes;  ///< "FILE:LINE: .." of each that has no effect
 };
+
+/// The option of sbatch that a letter stands for.
+struct SbatchLetter {
+  std::string_view name;     ///< the long name, without its dashes
+  bool takes_value = false;  ///< also one that may be left out; if not, other letters may follow
+};
+/// None: no option of sbatch has the letter.
+[[nodiscard]] std::optional<SbatchLetter> sbatch_letter(char letter);
 
 /// The options of the lines "#SBATCH .." before the first command. A word that begins with '#' ends
 /// a line; quotes hold words together. A long option may be abbreviated if it stays unique. Errors:
