@@ -24,12 +24,10 @@ bool waits(const State& state, JobId id) {
 
 /// Returns how many of the nodes are not drained, and of a type that waiting jobs can use.
 std::uint32_t fit_nodes(const HoldNodes& lent, const HoldView& view) {
-  const std::span<const FleetTypeId> types = view.types;
   return static_cast<std::uint32_t>(
       std::count_if(lent.nodes.begin(), lent.nodes.end(), [&](NodeId node) {
         const FleetTypeId type = view.state.setup().topology->group(node).type;
-        return !is_drained(view.state, node, view.now) &&
-               (types.empty() || std::find(types.begin(), types.end(), type) != types.end());
+        return !is_drained(view.state, node, view.now) && is_useful(type, view.types);
       }));
 }
 
@@ -143,10 +141,9 @@ void HoldKeeper::leave_out(std::uint32_t manager, const std::vector<FleetTypeId>
   if (out.types == types) return;
   out.types = types;
   out.unfit.clear();
-  if (types.empty()) return;
   const Topology& topology = *state.setup().topology;
   for (const NodeId node : table_.pool(manager).lent.nodes) {
-    if (std::find(types.begin(), types.end(), topology.group(node).type) != types.end()) continue;
+    if (is_useful(topology.group(node).type, types)) continue;
     out.unfit.push_back(topology.node_name(node));
   }
 }
@@ -178,14 +175,9 @@ void HoldKeeper::recover(std::uint32_t manager, const State& state, Instant now)
     const bool out = std::ranges::any_of(known.out_of_service, [&](const std::string& each) {
       return each.starts_with(name + " (");
     });
-    std::uint32_t held = 0;
-    bool is_asked = false;
-    for (const Hold& hold : table_.holds()) {
-      if (hold.manager != manager) continue;
-      held += std::max(hold.asked, static_cast<std::uint32_t>(hold.nodes.size()));
-      is_asked = is_asked || hold.orders.only == node;
-    }
-    if (out || is_asked || held >= pool.lent.most) continue;
+    const bool is_asked = std::ranges::any_of(
+        table_.holds(), [node](const Hold& hold) { return hold.orders.only == node; });
+    if (out || is_asked || held_nodes(table_.holds(), manager) >= pool.lent.most) continue;
     const HoldKey key{.id = ++asked_, .epoch = table_.setup().term, .job = {}};
     Hold& hold = table_.add({.key = key, .manager = manager}, HoldState::kAsked, now);
     hold.orders.only = node;

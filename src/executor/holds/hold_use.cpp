@@ -15,14 +15,9 @@ bool takes_jobs(const Hold& hold, NodeId node, const HoldView& view) {
   return health == NodeHealth::kReady || health == NodeHealth::kSuspect;
 }
 
-/// Whether a type is one of those that jobs can use.
-bool is_of(FleetTypeId type, std::span<const FleetTypeId> types) {
-  return types.empty() || std::find(types.begin(), types.end(), type) != types.end();
-}
-
 /// Whether jobs that wait can use a node of the hold, by its type; it serves its own job anyway.
 bool is_fit(const Hold& hold, NodeId node, const HoldView& view) {
-  return hold.key.job || is_of(view.state.setup().topology->group(node).type, view.types);
+  return hold.key.job || is_useful(view.state.setup().topology->group(node).type, view.types);
 }
 
 /// Whether the hold lasts longer than the jobs that wait.
@@ -31,6 +26,19 @@ bool lasts(const Hold& hold, const HoldView& view) {
 }
 
 }  // namespace
+
+bool is_useful(FleetTypeId type, std::span<const FleetTypeId> types) {
+  return types.empty() || std::find(types.begin(), types.end(), type) != types.end();
+}
+
+std::uint32_t held_nodes(std::span<const Hold> holds, std::uint32_t manager) {
+  std::uint32_t held = 0;
+  for (const Hold& hold : holds) {
+    if (hold.manager != manager) continue;
+    held += std::max(hold.asked, static_cast<std::uint32_t>(hold.nodes.size()));
+  }
+  return held;
+}
 
 HoldUse& HoldUse::operator+=(const HoldUse& other) {
   held += other.held;
@@ -67,8 +75,9 @@ bool is_mute(const State& state, const Hold& hold) {
 
 bool may_fit(const Hold& hold, std::span<const FleetTypeId> types) {
   const std::vector<FleetTypeId>& own = hold.orders.types;
-  return types.empty() || own.empty() ||
-         std::any_of(own.begin(), own.end(), [&](FleetTypeId type) { return is_of(type, types); });
+  return types.empty() || own.empty() || std::any_of(own.begin(), own.end(), [&](FleetTypeId type) {
+           return is_useful(type, types);
+         });
 }
 
 std::uint32_t free_nodes(const Hold& hold, const HoldView& view) {

@@ -44,6 +44,10 @@ struct HoldUse {
 /// Whether no agent of the hold has joined since its nodes were lent.
 [[nodiscard]] bool is_mute(const State& state, const Hold& hold);
 
+/// Whether a type is one of those that jobs can use; `types` empty: they can use all.
+[[nodiscard]] bool is_useful(FleetTypeId type, std::span<const FleetTypeId> types);
+/// Returns how many nodes the holds of a manager have or are asked for. O(holds).
+[[nodiscard]] std::uint32_t held_nodes(std::span<const Hold> holds, std::uint32_t manager);
 /// Whether the hold has nodes of types that waiting jobs can use, or may get some.
 [[nodiscard]] bool may_fit(const Hold& hold, std::span<const FleetTypeId> types);
 /// Returns how many of its nodes have joined and no ranks, so that a waiting job could start there.

@@ -8,6 +8,7 @@
 
 #include "base/format/field_writer.hpp"
 #include "executor/holds/hold_demand.hpp"
+#include "executor/holds/hold_use.hpp"
 #include "executor/managers/lent_service.hpp"
 
 namespace orrery {
@@ -62,12 +63,8 @@ std::string why_too_large(const HoldLink& link, std::uint32_t manager, const Ask
 /// Whether the manager may lend more nodes than its holds have or ask for.
 bool has_room(const HoldLink& link, std::uint32_t manager) {
   const HoldPool& pool = link.pools()[manager];
-  std::size_t held = 0;
-  for (const Hold& hold : link.holds()) {
-    if (hold.manager != manager) continue;
-    held += std::max<std::size_t>(hold.nodes.size(), hold.asked);
-  }
-  return held < std::min<std::size_t>(pool.lent.most, pool.lent.nodes.size());
+  return held_nodes(link.holds(), manager) <
+         std::min<std::size_t>(pool.lent.most, pool.lent.nodes.size());
 }
 
 /// Returns when a waiting hold is likely to start; none: there is no estimate.
