@@ -30,6 +30,7 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 
 void add_local_cluster_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
+void add_service_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_exec_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen);
 void add_job_change_commands(CLI::App& app, CommandOptions& options, Verb& chosen);

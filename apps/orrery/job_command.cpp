@@ -5,6 +5,7 @@
 #include "apps/orrery/job_options.hpp"
 #include "apps/orrery/output.hpp"
 #include "verbs/jobs/job_answer.hpp"
+#include "verbs/services/request_explanation.hpp"
 
 namespace orrery {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 struct JobsOptions {
   JobFilter filter;
   std::vector<std::string> ids;
+  std::string request;  ///< to a service, which `explain` is about; empty: it is about a job
 };
 
 Status ask_jobs(const CommandOptions& options, const JobsOptions& asked) {
@@ -39,6 +41,32 @@ Status run_on_jobs(const CommandOptions& options, const JobsOptions& asked, Jobs
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
   return verb(options, **session, *ids);
+}
+
+Status explain(const CommandOptions& options, const JobsOptions& asked) {
+  if (asked.ids.empty() == asked.request.empty()) {
+    return input_error({}, "expected the number of a job, or --request and the id of a request");
+  }
+  if (asked.request.empty()) return run_on_jobs(options, asked, ask_why);
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  return print_live(options, explain_request(live_call(options, **session), asked.request));
+}
+
+void add_explain_command(CLI::App& app, const CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<JobsOptions>();
+  CLI::App& verb = *app.add_subcommand(
+      "explain",
+      "explain why a job waits and what would start it, what slows a running one, or where a "
+      "request to a service went");
+  verb.footer("Examples:\n  orrery explain 7\n  orrery explain --request 4f1c");
+  verb.add_option("id", asked->ids, "number of the job")->type_name("JOB")->expected(1);
+  verb.add_option("--request", asked->request,
+                  "x-request-id of an answer: the gateway says how it chose the replica")
+      ->type_name("ID");
+  verb.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return explain(options, *asked); };
+  });
 }
 
 }  // namespace
@@ -69,15 +97,7 @@ void add_job_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   job.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return ask_job(options, *asked); };
   });
-  CLI::App& explain = *app.add_subcommand(
-      "explain", "explain why a job waits and what would start it, or what slows a running one");
-  explain.add_option("id", asked->ids, "number of the job")
-      ->type_name("JOB")
-      ->required()
-      ->expected(1);
-  explain.callback([&options, &chosen, asked] {
-    chosen = [&options, asked] { return run_on_jobs(options, *asked, ask_why); };
-  });
+  add_explain_command(app, options, chosen);
   CLI::App& wait = *app.add_subcommand(
       "wait", "wait until jobs have ended; exit status 0 if all jobs finished, else 1");
   wait.footer("Example:\n  orrery wait 7 8");

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
@@ -73,7 +74,8 @@ void take_command(std::vector<std::string>& arguments, CommandOptions& options) 
 }
 
 bool takes_command(const CLI::App& app) {
-  return app.got_subcommand("submit") || app.got_subcommand("exec") || app.got_subcommand("shell");
+  constexpr std::array<const char*, 4> kVerbs{"submit", "serve", "exec", "shell"};
+  return std::ranges::any_of(kVerbs, [&](const char* verb) { return app.got_subcommand(verb); });
 }
 
 void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
@@ -91,6 +93,7 @@ void add_verbs(CLI::App& app, CommandOptions& options, Verb& chosen) {
   add_what_if_commands(app, options, chosen);
   add_local_cluster_commands(app, options, chosen);
   add_submit_commands(app, options, chosen);
+  add_service_commands(app, options, chosen);
   add_exec_commands(app, options, chosen);
   add_job_commands(app, options, chosen);
   add_job_change_commands(app, options, chosen);
@@ -166,7 +169,9 @@ int run(int argc, char** argv) {
   }
   if (options.command && !takes_command(app)) {
     print_message(
-        "orrery: only `orrery submit`, `orrery exec` and `orrery shell` take a command after --\n");
+        "orrery: only `orrery submit`, `orrery serve`, `orrery exec` and `orrery shell` take a "
+        "command "
+        "after --\n");
     return kExitWrongInput;
   }
   const int code = exit_code(chosen());

@@ -30,7 +30,9 @@ Status submit(const CommandOptions& options, const SubmitOptions& asked) {
   const Result<v1::SubmitJobResponse> job = submit_job(**session, *spec);
   if (!job) return tl::unexpected(job.error());
   if (options.output == OutputFormat::kText || !asked.wait) {
-    Status printed = print_live(options, submitted_answer(*job));
+    LiveAnswer answer = submitted_answer(*job);
+    answer.after += key_note(*spec, *job);
+    Status printed = print_live(options, answer);
     if (!printed) return printed;
     (void)std::fflush(stdout);
   }

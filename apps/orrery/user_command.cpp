@@ -87,12 +87,14 @@ void add_user_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   CLI::App& add = *user.add_subcommand("add", "create a user and print its token, once");
   change(add, show_added);
   named(add);
-  add.add_option("--role", asked->user.role, "role of the user: viewer, user, operator or admin")
+  add.add_option("--role", asked->user.role,
+                 "role of the user: client, viewer, user, operator or admin; a client may "
+                 "only call services")
       ->type_name("ROLE")
       ->required();
   add.add_option("--tenant", asked->user.tenant,
                  "limit the user to jobs of this tenant and of the tenants below it; for the roles "
-                 "viewer and user")
+                 "client, viewer and user")
       ->type_name("PATH");
   add.add_option("--run-as", asked->user.run_as, "POSIX user that this user's jobs run as")
       ->type_name("USER");

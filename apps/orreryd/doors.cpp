@@ -14,6 +14,7 @@
 #include "api/grpc/counted_calls.hpp"
 #include "api/hold_service.hpp"
 #include "api/orrery_service.hpp"
+#include "api/services/service_methods.hpp"
 #include "apps/orreryd/reachable_address.hpp"
 #include "base/format/field_writer.hpp"
 #include "node/service_notice.hpp"
@@ -141,6 +142,7 @@ Status Doors::make_ready(Controller& controller, FleetChanged fleet_changed) {
   add_store_methods(methods, controller);
   add_fleet_methods(methods, controller, std::move(fleet_changed));
   add_hold_methods(methods, controller);
+  add_service_methods(methods, controller, env_, *access_->tokens);
   add_controller_method(methods, controller);
   methods_ = open_calls_->watched(
       counted(audited(authorized(refused_in_silence(methods, controller), controller),

@@ -141,6 +141,10 @@ void FleetLink::follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant 
       tell(RanksUp{attempt.id.job, attempt.id.attempt, attempt.epoch});
     }
   }
+  if (member.seen->replica && member.seen->replica != member.replica && !attempt.told_ended) {
+    member.replica = member.seen->replica;
+    tell(ReplicaSeen{attempt.id.job, attempt.id.attempt, *member.replica});
+  }
   note_end(attempt, member, now);
   tell_gone(attempt, member);
   tell_shed(attempt, member);

@@ -348,5 +348,22 @@ TEST_F(FleetLinkTest, AReportFromBeforeTheNewestLaunchIsNoProofThatItIsGone) {
   EXPECT_EQ(inputs<RanksGone>().size(), 1);
 }
 
+TEST_F(FleetLinkTest, AReplicaIsReportedOnceForEachChangeAndToEachController) {
+  meet(0);
+  start(0, {0});
+  AttemptReport report{.stage = RankStage::kRunning, .up_epoch = 0};
+  report.replica = ReplicaReport{.phase = ReplicaPhase::kLoading};
+  say(0, report);
+  say(0, report);
+  ASSERT_EQ(inputs<ReplicaSeen>().size(), 1u);
+  report.replica->phase = ReplicaPhase::kReady;
+  say(0, report);
+  const std::vector<ReplicaSeen> seen = inputs<ReplicaSeen>();
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].job, kJob);
+  EXPECT_EQ(seen[0].attempt, 1u);
+  EXPECT_EQ(seen[0].report, *report.replica);
+}
+
 }  // namespace
 }  // namespace orrery

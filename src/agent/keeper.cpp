@@ -246,6 +246,12 @@ void Keeper::on_progress(const FenceToken& token, const Progress& progress) {
   if (fence_.admit(token)) report_.progress = progress;
 }
 
+void Keeper::on_replica(const FenceToken& token, const ReplicaReport& replica) {
+  if (!fence_.admit(token) || report_.replica == replica) return;
+  report_.replica = replica;
+  tell();
+}
+
 void Keeper::on_timer(Instant now) { keep_time(now); }
 
 /// Runs first in every input: an input that comes late, after a sleep, must not find the lease

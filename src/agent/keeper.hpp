@@ -86,6 +86,8 @@ class Keeper {
   void on_clock(std::uint32_t gang, double clock);
   /// A line of the ranks' progress stream; a line of an older epoch has no effect.
   void on_progress(const FenceToken& token, const Progress& progress);
+  /// A replica of a service reports itself; a report that is as the last one has no effect.
+  void on_replica(const FenceToken& token, const ReplicaReport& replica);
   void on_timer(Instant now);
 
   /// When on_timer must be called; Instant::max(): no timer is pending.

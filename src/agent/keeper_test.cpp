@@ -251,5 +251,17 @@ TEST(Keeper, LeavesOnlyWhenReleasedAndGone) {
   EXPECT_EQ(only<ExitKeeper>(keeper.take()).size(), 1);
 }
 
+TEST(Keeper, PassesOnWhatAReplicaReportsWhenItIsNew) {
+  Keeper keeper = running();
+  const ReplicaReport loading{.phase = ReplicaPhase::kLoading};
+  keeper.on_replica({kId, 0}, loading);
+  EXPECT_EQ(only<AttemptReport>(keeper.take()).at(0).replica, loading);
+  keeper.on_replica({kId, 0}, loading);
+  EXPECT_TRUE(only<AttemptReport>(keeper.take()).empty());
+  keeper.on_order({{1, 2}, launch(1, 0b11)}, kStart);
+  keeper.on_replica({kId, 0}, {.phase = ReplicaPhase::kReady});
+  EXPECT_EQ(keeper.report().replica, loading) << "of an earlier epoch";
+}
+
 }  // namespace
 }  // namespace orrery

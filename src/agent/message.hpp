@@ -19,6 +19,7 @@
 #include "agent/fence.hpp"
 #include "base/time.hpp"
 #include "control/input.hpp"
+#include "serving/replica.hpp"
 
 namespace orrery {
 
@@ -155,6 +156,8 @@ struct AttemptReport {
   Progress progress;
   /// Newest order that took effect. If the attempt is gone, no older order can restart it.
   OrderStamp applied;
+  /// The newest line that a replica of a service wrote; none: no replica, or none yet.
+  std::optional<ReplicaReport> replica = std::nullopt;
 };
 
 /// Readings of a node, small enough for every heartbeat.

@@ -26,6 +26,7 @@
 #include "api/http/http_server.hpp"
 #include "api/orrery_service.hpp"
 #include "api/renewal/certificate_call.hpp"
+#include "api/services/service_methods.hpp"
 #include "api/standby/standby_service.hpp"
 #include "api/store_service.hpp"
 #include "api/views.hpp"
@@ -39,7 +40,8 @@ namespace orrery {
 inline constexpr const char* kSubmittedJob =
     "apiVersion: orrery/v1\nkind: Batch\nname: one\nroles: [{accelerators: 1}]\n"
     "launch: {command: [\"true\"]}\n";
-inline constexpr const char* kRoleNames[] = {"nobody", "viewer", "user", "operator", "admin"};
+inline constexpr const char* kRoleNames[] = {"nobody", "client",   "viewer",
+                                             "user",   "operator", "admin"};
 
 struct ServingOptions {
   std::string tenants = {};  ///< a Tenants file; empty: there is none
@@ -122,6 +124,7 @@ class Serving {
     add_store_methods(table, *controller);
     add_fleet_methods(table, *controller);
     add_hold_methods(table, *controller);
+    add_service_methods(table, *controller, real->env(), *tokens);
     add_controller_method(table, *controller);
     OpenCalls calls(real->env(), *tokens);
     methods = calls.watched(counted(audited(authorized(table, *controller), *audit, *controller),

@@ -15,6 +15,7 @@
 #include "control/state/job.hpp"
 #include "fleet/state.hpp"
 #include "scheduler/scheduler.hpp"
+#include "serving/replica.hpp"
 
 namespace orrery {
 
@@ -304,12 +305,18 @@ struct JobResolved {
   JobRequest request;
 };
 
+/// A replica of a service reports itself: its phase, and where it answers.
+struct ReplicaChanged {
+  JobId job;
+  ReplicaReport report;
+};
+
 using Event =
     std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
                  JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
                  SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
                  PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone,
                  CancelAsked, JobsArchived, WorkSettled, NodeAccused, JobHoldSet, JobChanged,
-                 FleetSet, JobResolved, NodeLent, ForeignSet, HoldBilled>;
+                 FleetSet, JobResolved, NodeLent, ForeignSet, HoldBilled, ReplicaChanged>;
 
 }  // namespace orrery

@@ -238,6 +238,14 @@ struct SupplyObserved {
   std::optional<Watts> supply;
 };
 
+/// A replica of a service reports itself; a repeated report, or one of an earlier attempt, has no
+/// effect.
+struct ReplicaSeen {
+  JobId job;
+  std::uint32_t attempt = 0;
+  ReplicaReport report;
+};
+
 // --- Time and proposals -------------------------------------------------------------------------
 
 /// Time has advanced to `at` (Input); timers fire, and a pass runs if something changed.
@@ -260,7 +268,7 @@ using InputKind =
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
                  PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet,
-                 ResolveJob, NodeGranted, NodeAbsent, ForeignUse, HoldRecorded>;
+                 ResolveJob, NodeGranted, NodeAbsent, ForeignUse, HoldRecorded, ReplicaSeen>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -42,6 +44,41 @@ bool read_text(const nlohmann::json& object, const char* key, std::optional<std:
   return true;
 }
 
+/// Takes a number that is not negative; absent: it stays.
+bool read_pace(const nlohmann::json& object, const char* key, double& out) {
+  const auto found = object.find(key);
+  if (found == object.end()) return true;
+  if (!found->is_number()) return false;
+  out = found->get<double>();
+  return out >= 0 && out <= std::numeric_limits<float>::max();
+}
+
+std::optional<ReplicaReport> replica_of(const nlohmann::json& object) {
+  ReplicaReport report;
+  std::optional<std::string> phase;
+  std::optional<std::string> endpoint;
+  std::optional<std::uint64_t> pid;
+  std::optional<std::uint32_t> slots;
+  if (!object.is_object() || !read_text(object, "phase", phase) || !phase ||
+      !read_text(object, "endpoint", endpoint) || !read_natural(object, "pid", pid) ||
+      !read_natural(object, "slots", slots) ||
+      !read_pace(object, "prefill_tokens_s", report.pace.prefill_tokens_s) ||
+      !read_pace(object, "step_s", report.pace.step_s) ||
+      !read_pace(object, "step_full_s", report.pace.step_full_s)) {
+    return std::nullopt;
+  }
+  const auto words = enum_words(ReplicaPhase());
+  const auto* const word = std::ranges::find(words, *phase, &EnumWord<ReplicaPhase>::word);
+  if (word == words.end() || (word->value == ReplicaPhase::kReady && !endpoint)) {
+    return std::nullopt;
+  }
+  report.phase = word->value;
+  report.endpoint = endpoint.value_or("");
+  report.pid = pid.value_or(0);
+  report.slots = slots.value_or(0);
+  return report;
+}
+
 std::optional<ProgressLine> parse(std::string_view text) {
   const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) return std::nullopt;
@@ -61,6 +98,10 @@ std::optional<ProgressLine> parse(std::string_view text) {
   if (!read_text(object, "checkpoint", line.checkpoint) ||
       !read_text(object, "wrong", line.wrong)) {
     return std::nullopt;
+  }
+  if (const auto replica = object.find("replica"); replica != object.end()) {
+    line.replica = replica_of(*replica);
+    if (!line.replica) return std::nullopt;
   }
   return line;
 }

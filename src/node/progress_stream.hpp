@@ -3,12 +3,17 @@
 //   {"step": 120, "loss": 2.31, "tokens": 983040, "checkpoint": "ckpt/120", "epoch": 2, "rank": 0,
 //    "compute": 0.41, "quiet": 600, "wrong": "shard 3 of step 120 is not what 3 ranks make of it"}
 //
-// Every key may be absent. `checkpoint` means that all work up to `step` can be restored; `epoch`
-// and `rank` that a process goes on in a newer membership; `compute` is how many seconds the step
-// took that rank itself, without waiting for others; `quiet` means that from now on so many seconds
-// without a line are no hang; `wrong` that this machine computes different results from others.
-// Owned by the keeper, used on its loop. Malformed lines are counted and have no effect: a program
-// must not fail for what it reports. Cost: O(bytes).
+//   {"replica": {"phase": "ready", "endpoint": "10.0.0.7:41234", "pid": 812, "slots": 8,
+//    "prefill_tokens_s": 2400, "step_s": 0.004, "step_full_s": 0.011}}
+//
+// Every key may be absent. `replica` is the report of a replica of a service
+// (serving/replica.hpp); of its endpoint the port counts, as the controller knows the address of
+// the node. `checkpoint` means that all work up to `step` can be restored; `epoch` and `rank` that
+// a process goes on in a newer membership; `compute` is how many seconds the step took that rank
+// itself, without waiting for others; `quiet` means that from now on so many seconds without a line
+// are no hang; `wrong` that this machine computes different results from others. Owned by the
+// keeper, used on its loop. Malformed lines are counted and have no effect: a program must not fail
+// for what it reports. Cost: O(bytes).
 #pragma once
 
 #include <cstdint>
@@ -21,6 +26,7 @@
 #include "base/error.hpp"
 #include "base/system/file_descriptor.hpp"
 #include "base/system/real_loop.hpp"
+#include "serving/replica.hpp"
 
 namespace orrery {
 
@@ -34,6 +40,7 @@ struct ProgressLine {
   std::optional<double> compute;  ///< seconds
   std::optional<double> quiet;    ///< seconds
   std::optional<std::string> wrong;
+  std::optional<ReplicaReport> replica;
 };
 
 /// Cuts a stream into lines and reads them.

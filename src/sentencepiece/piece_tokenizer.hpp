@@ -11,7 +11,7 @@
 #include <memory>
 
 #include "base/error.hpp"
-#include "runtime/text/tokenizer.hpp"
+#include "tokens/tokenizer.hpp"
 
 namespace sentencepiece {
 class SentencePieceProcessor;

@@ -456,6 +456,23 @@ Status check_size(const RoleSpec& role, const SoftwareSpec& software) {
   return check.finish();
 }
 
+/// A service has one revision: it is replaced by a service with another one.
+void check_revisions(SpecCheck& check, const JobSpec& job) {
+  if (job.revisions.empty()) return;
+  SpecCheck first(job.revisions.front().where);
+  if (job.kind != JobKind::kServe) {
+    first.fail("revisions with kind {}, expected kind Serve", word_of(job.kind));
+  }
+  if (job.launch) {
+    first.fail("revisions beside launch, expected one of them: the engine follows from a revision");
+  }
+  if (job.revisions.size() > 1) {
+    first.fail("there are {} revisions, expected one", job.revisions.size());
+  }
+  first.also(check_revision(job.revisions.front()));
+  check.also(first.finish());
+}
+
 Status check_job(const JobSpec& job) {
   constexpr std::int32_t kPriorityMax = 1000;
   SpecCheck check(job.where);
@@ -477,6 +494,7 @@ Status check_job(const JobSpec& job) {
   check_money_and_time(check, job);
   check_lists(check, job);
   if (job.launch) check.also(check_launch(*job.launch, job.software));
+  check_revisions(check, job);
   return check.finish();
 }
 
@@ -500,6 +518,16 @@ Result<JobSpec> load_job_spec(const std::string& path) {
   Result<Document> document = Document::load(path);
   if (!document) return forward_error(document);
   return read_job_spec(*document);
+}
+
+std::optional<LaunchSpec> launch_of(const JobSpec& spec) {
+  if (spec.launch || spec.revisions.empty()) return spec.launch;
+  const RevisionSpec& revision = spec.revisions.front();
+  LaunchSpec launch;
+  launch.command = engine_command(revision);
+  launch.per = LaunchUnit::kNode;  // an engine uses all accelerators of its replica
+  launch.where = revision.where;
+  return launch;
 }
 
 Status check_at(const JobSpec& spec, Instant now) {

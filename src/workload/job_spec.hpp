@@ -21,6 +21,7 @@
 #include "base/quantity.hpp"
 #include "base/time.hpp"
 #include "workload/parallel_plan.hpp"
+#include "workload/revision_spec.hpp"
 
 namespace orrery {
 
@@ -395,6 +396,7 @@ struct JobSpec {
   SoftwareSpec software;
   std::optional<CompileSpec> compile;       ///< none: nothing
   std::optional<LaunchSpec> launch;         ///< none: nothing to start, for rehearsals only
+  std::vector<RevisionSpec> revisions;      ///< of a service, in place of `launch`
   std::vector<std::string> residency;       ///< labels of sites it may run at; empty: all
   std::vector<std::string> export_classes;  ///< of accelerators it may run on; empty: all
   CheckpointSpec checkpoint;
@@ -423,6 +425,7 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("software", j.software);
   visitor.optional("compile", j.compile);
   visitor.optional("launch", j.launch);
+  visitor.optional("revisions", j.revisions);
   visitor.optional("residency", j.residency);
   visitor.optional("export_classes", j.export_classes);
   visitor.optional("checkpoint", j.checkpoint);
@@ -440,6 +443,9 @@ void describe(Visitor& visitor, Self& j) {
 
 /// Reads a job that is part of another file.
 [[nodiscard]] Result<JobSpec> read_job_spec(const DocumentNode& node);
+
+/// Returns what the ranks of a job run: its `launch`, or the engine of its revision; none: nothing.
+[[nodiscard]] std::optional<LaunchSpec> launch_of(const JobSpec& spec);
 
 /// Checks what becomes invalid as time passes: a deadline that is not after `now`.
 [[nodiscard]] Status check_at(const JobSpec& spec, Instant now);

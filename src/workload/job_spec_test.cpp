@@ -461,6 +461,50 @@ TEST(JobSpec, RefusesALaunchThatCannotStartWithItsPlace) {
             "and its arguments");
 }
 
+TEST(JobSpec, AServiceRunsTheEngineOfItsRevision) {
+  const std::string text =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n"
+      "revisions: [{model: gpt-small, artifact: /models/gpt, engine: {name: orrery, "
+      "arguments: [--slots, '4']}}]\n";
+  const JobSpec spec = accepted(text);
+  ASSERT_EQ(spec.revisions.size(), 1u);
+  EXPECT_EQ(spec.revisions[0].id, "r1");
+  const std::optional<LaunchSpec> launch = launch_of(spec);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->command,
+            (std::vector<std::string>{"orrery-serve", "--checkpoint", "/models/gpt", "--model",
+                                      "gpt-small", "--slots", "4"}));
+  EXPECT_EQ(launch->per, LaunchUnit::kNode);
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  EXPECT_FALSE(launch_of(accepted(job(kOne, ""))));
+}
+
+TEST(JobSpec, RefusesRevisionsThatAreNoneWithTheirPlace) {
+  const auto revisions = [](const std::string& kind, const std::string& rest) {
+    return refusal("apiVersion: orrery/v1\nkind: " + kind +
+                   "\nname: chat\nroles: [{accelerators: 1}]\n" + rest);
+  };
+  const std::string one = "revisions: [{model: m, artifact: /m}]\n";
+  EXPECT_EQ(revisions("Batch", one),
+            "job.yaml:5:13: revisions with kind Batch, expected kind Serve");
+  EXPECT_EQ(revisions("Serve", one + "launch: {command: [a]}\n"),
+            "job.yaml:5:13: revisions beside launch, expected one of them: the engine follows from "
+            "a revision");
+  EXPECT_EQ(revisions("Serve",
+                      "revisions: [{model: m, artifact: /m}, {id: b, model: m, artifact: "
+                      "/m}]\n"),
+            "job.yaml:5:13: there are 2 revisions, expected one");
+  EXPECT_EQ(revisions("Serve", "revisions: [{model: 'a b', artifact: /m}]\n"),
+            "job.yaml:5:13: model is \"a b\", expected 1 to 128 letters, digits and -_.:/");
+  EXPECT_NE(revisions("Serve", "revisions: [{id: a b, model: m, artifact: /m}]\n").find("id: "),
+            std::string::npos);
+  EXPECT_EQ(revisions("Serve", "revisions: [{model: m, artifact: ''}]\n"),
+            "job.yaml:5:13: artifact is \"\", expected the directory of a checkpoint");
+  EXPECT_NE(
+      revisions("Serve", "revisions: [{model: m, artifact: /m, engine: vllm}]\n").find("vllm"),
+      std::string::npos);
+}
+
 TEST(JobSpec, IsWrittenWithoutWhatIsSoAnyway) {
   EXPECT_EQ(write_job_spec(accepted(job("accelerators: 1, name: main, host: {}, topology: {}, "
                                         "types: [{type: h100, speed: 1}]",

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "api/orrery_service.hpp"
 #include "api/views.hpp"
 #include "base/text/nearest_name.hpp"
+#include "executor/services/service_book.hpp"
 #include "orrery/v1/orrery.pb.h"
 
 namespace orrery {
@@ -153,6 +156,49 @@ Result<v1::RotateUserResponse> rotate_user(TokenBook& tokens, const v1::RotateUs
   return response;
 }
 
+/// Returns "chat-key-2": the first such name that no user has.
+std::string free_key_name(const TokenBook& tokens, const std::string& service) {
+  std::set<std::string> taken;
+  for (const UserToken& token : tokens.all()) taken.insert(token.user.name);
+  for (std::uint32_t number = 1;; ++number) {
+    std::string name = fmt::format("{}-key-{}", service, number);
+    if (!taken.contains(name)) return name;
+  }
+}
+
+/// Adds a client of the job's tenant. Errors: the job is no replica of a service, or has ended; the
+/// name is taken.
+Result<v1::AddServiceKeyResponse> add_service_key(TokenBook& tokens, const State& state,
+                                                  const v1::AddServiceKeyRequest& request,
+                                                  Instant now) {
+  const Job& job = state.job(JobId::at(request.id()));
+  if (!is_replica(job)) {
+    return infeasible(
+        fmt::format("job {} ({}) is not a replica of a service: expected a job of "
+                    "kind Serve",
+                    request.id(), job.name));
+  }
+  if (ended(job.phase)) {
+    return infeasible(
+        fmt::format("job {} ({}) has ended: expected a running replica of the service",
+                    request.id(), job.name));
+  }
+  Result<Instant> expires = expiry_of(kLifetimeUsual, now);
+  if (!expires) return forward_error(expires);
+  const std::string name =
+      request.name().empty() ? free_key_name(tokens, service_name(job)) : request.name();
+  const Caller client{.name = name,
+                      .role = Role::kClient,
+                      .tenant = std::string(state.tenants().path(job.tenant)),
+                      .node = ""};
+  Result<std::string> key = tokens.add(client, *expires);
+  if (!key) return forward_error(key);
+  v1::AddServiceKeyResponse response;
+  response.set_key(*std::move(key));
+  response.set_name(name);
+  return response;
+}
+
 template <class Response>
 void answer(const CallPtr& call, const Result<Response>& response) {
   if (!response) return call->fail(response.error());
@@ -185,6 +231,12 @@ void add_user_methods(MethodTable& table, const Controller& controller, const En
       "AddUser", change,
       [&controller, env, &tokens](const v1::AddUserRequest& request, const CallPtr& call) {
         answer(call, add_user(tokens, controller.state().tenants(), request, env.clock.now_wall()));
+      });
+  table.add<v1::AddServiceKeyRequest>(
+      "AddServiceKey", {Role::kUser, Effect::kChange, Scope::kJob},
+      [&controller, env, &tokens](const v1::AddServiceKeyRequest& request, const CallPtr& call) {
+        if (!find_job(controller, request.id(), *call)) return;
+        answer(call, add_service_key(tokens, controller.state(), request, env.clock.now_wall()));
       });
   table.add<v1::RotateUserRequest>(
       "RotateUser", change,

@@ -70,6 +70,15 @@ TEST_F(AccessTest, UsersAreKeptAndTheirTokensAreNot) {
   EXPECT_FALSE(tokens()->remove("owner"));
 }
 
+TEST_F(AccessTest, AClientHasLessThanAViewerAndMayHaveATenant) {
+  EXPECT_LT(Role::kNobody, Role::kClient);
+  EXPECT_LT(Role::kClient, Role::kViewer);
+  EXPECT_EQ(role_named("client"), Role::kClient);
+  const std::string key = tokens()->add({"chat-key-1", Role::kClient, "lab"}).value();
+  EXPECT_EQ(tokens()->caller(key)->role, Role::kClient);
+  EXPECT_EQ(tokens()->caller(key)->tenant, "lab");
+}
+
 TEST_F(AccessTest, ThePosixUserOfAUserIsKeptAndNeverRoot) {
   const Caller asked{
       .name = "ada", .role = Role::kUser, .tenant = "lab", .node = "", .run_as = "ada.l"};

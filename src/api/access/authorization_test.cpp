@@ -297,8 +297,53 @@ TEST_F(AuthorizationTest, ASpecThatCannotBeReadIsNotShown) {
 
 TEST_F(AuthorizationTest, MetricsAreForCallersWithoutATenant) {
   EXPECT_TRUE(ask("GET /metrics", "viewer").starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(ask("GET /metrics", "client").starts_with("HTTP/1.1 403"));
   EXPECT_TRUE(ask("GET /metrics", "bteam-user").starts_with("HTTP/1.1 403"));
   EXPECT_TRUE(ask("GET /metrics", "nobody").starts_with("HTTP/1.1 401"));
+}
+
+TEST_F(AuthorizationTest, AKeyOfAServiceIsForItsTenantAndCallsNothingHere) {
+  const std::string chat =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\ntenant: alab\n"
+      "roles: [{replicas: 2, accelerators: 1}]\nlaunch: {command: [\"true\"]}\n";
+  const std::uint64_t job = submit_as("alab-user", chat).value();
+  v1::AddServiceKeyRequest asked;
+  asked.set_id(job);
+  const auto add = [&](const std::string& token) {
+    return client(token).call<v1::AddServiceKeyResponse>("AddServiceKey", asked);
+  };
+  const auto key = add("alab-user");
+  ASSERT_TRUE(key) << key.error().text();
+  EXPECT_EQ(key->name(), "chat-key-1");
+  EXPECT_EQ(add("alab-user")->name(), "chat-key-2");
+  EXPECT_NE(add("alab-viewer").error().text().find("expected user"), std::string::npos);
+  EXPECT_NE(add("bteam-user").error().text().find("no job"), std::string::npos);
+  const auto list =
+      client(key->key()).call<v1::ListJobsResponse>("ListJobs", v1::ListJobsRequest());
+  EXPECT_NE(list.error().text().find("its role is client"), std::string::npos);
+  const auto users = client().call<v1::ListUsersResponse>("ListUsers", v1::ListUsersRequest());
+  const auto made = std::ranges::find(users->users(), "chat-key-1", &v1::User::name);
+  ASSERT_NE(made, users->users().end());
+  EXPECT_EQ(made->role(), "client");
+  EXPECT_EQ(made->tenant(), "alab");
+  asked.set_name("chat-key-1");
+  EXPECT_NE(add("alab-user").error().text().find("a user \"chat-key-1\" already"),
+            std::string::npos);
+}
+
+TEST_F(AuthorizationTest, OnlyAServiceThatRunsGetsAKey) {
+  v1::AddServiceKeyRequest asked;
+  asked.set_id(submit_as("alab-user", plain_spec("train")).value());
+  const auto add = [&] {
+    return client().call<v1::AddServiceKeyResponse>("AddServiceKey", asked).error().text();
+  };
+  EXPECT_NE(add().find("expected a job of kind Serve"), std::string::npos) << add();
+  const std::string chat =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\ntenant: alab\n"
+      "roles: [{accelerators: 1}]\nlaunch: {command: [\"true\"]}\n";
+  asked.set_id(submit_as("alab-user", chat).value());
+  ASSERT_TRUE(cancel_as("alab-user", asked.id()));
+  EXPECT_NE(add().find("has ended"), std::string::npos) << add();
 }
 
 class ArchivedJobsTest : public AuthorizationTest {

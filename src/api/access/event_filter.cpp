@@ -48,6 +48,9 @@ bool keep_visible(ForeignSet& event, const Visibility& sees) {
   if (!sees.everything()) event.who.clear();
   return true;
 }
+bool keep_visible(const ReplicaChanged& event, const Visibility& sees) {
+  return sees.job(event.job);
+}
 bool keep_visible(const HoldBilled&, const Visibility& sees) { return sees.everything(); }
 bool keep_visible(const SpareSet&, const Visibility&) { return true; }
 bool keep_visible(const LinkChanged&, const Visibility&) { return true; }

@@ -16,8 +16,9 @@
 
 namespace orrery {
 
-inline std::array<EnumWord<Role>, 5> enum_words(Role) {
+inline std::array<EnumWord<Role>, 6> enum_words(Role) {
   return {{{"nobody", Role::kNobody},
+           {"client", Role::kClient},
            {"viewer", Role::kViewer},
            {"user", Role::kUser},
            {"operator", Role::kOperator},
@@ -29,7 +30,7 @@ namespace {
 constexpr std::size_t kTokensMax = std::size_t{1} << 20;
 constexpr std::size_t kNameMax = 100;
 constexpr int kWords = 4;  ///< of 64 bits in a token
-constexpr const char* kRoles = "a role of viewer, user, operator, admin";
+constexpr const char* kRoles = "a role of client, viewer, user, operator, admin";
 
 /// How long a replaced token is remembered after its end, so that its holder gets that reason.
 constexpr std::int64_t kReplacedKeptHours = 24 * 30;
@@ -48,11 +49,11 @@ bool is_user_name(const std::string& text) {
 /// Changes of operators and admins belong to no tenant, so neither can be confined to one.
 Status check_rights(const Caller& user, const SourcePosition& where) {
   if (user.tenant.empty() || user.role < Role::kOperator) return {};
-  return input_error(where,
-                     fmt::format("user \"{}\" has the role {} and the tenant \"{}\": expected no "
-                                 "tenant, or the role viewer or user; nodes and users belong to no "
-                                 "tenant",
-                                 user.name, role_word(user.role), user.tenant));
+  return input_error(
+      where, fmt::format("user \"{}\" has the role {} and the tenant \"{}\": expected no "
+                         "tenant, or the role client, viewer or user; nodes and users belong "
+                         "to no tenant",
+                         user.name, role_word(user.role), user.tenant));
 }
 
 Result<Instant> instant_of_key(const std::string& text, const SourcePosition& where) {
@@ -309,7 +310,10 @@ std::vector<UserToken> TokenBook::all() const {
   const Tokens tokens = this->tokens();
   std::vector<UserToken> all;
   all.reserve(tokens.size());
-  for (const auto& [hash, token] : tokens) all.push_back(token);
+  for (const auto& [hash, token] : tokens) {
+    all.push_back(token);
+    all.back().user.credential = hash;
+  }
   std::ranges::sort(all, {}, [](const UserToken& token) {
     return std::tuple(token.user.name, token.replaced.value_or(Instant::from_ns(0)), token.expires);
   });

@@ -48,8 +48,9 @@ struct CallStatus {
 /// The end of a stream whose client does not take its messages while so many bytes wait.
 [[nodiscard]] CallStatus too_slow(std::size_t waiting_bytes);
 
-/// What a caller may do. Each role has the rights of those before it.
-enum class Role : std::uint8_t { kNobody, kViewer, kUser, kOperator, kAdmin };
+/// What a caller may do. Each role has the rights of those before it. A client calls services
+/// through their gateways, and no method here.
+enum class Role : std::uint8_t { kNobody, kClient, kViewer, kUser, kOperator, kAdmin };
 
 struct Caller {
   std::string name;

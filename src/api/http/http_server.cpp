@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 
+#include "api/access/token_book.hpp"
 #include "api/grpc/controller_route.hpp"
 #include "api/http/http_exchange.hpp"
 #include "api/http/http_routes.hpp"
@@ -313,6 +314,12 @@ bool MicroHttpServer::handle_plain(const Leading& leading, const ExchangePtr& ex
 void MicroHttpServer::put_metrics(Controller& controller, const ExchangePtr& exchange,
                                   const Known& caller) {
   if (!caller) return exchange->end(caller.error());
+  if (caller->role < Role::kViewer) {
+    return exchange->end({CallCode::kPermissionDenied,
+                          fmt::format("\"{}\" may not read /metrics: its role is {}, expected "
+                                      "viewer or above",
+                                      caller->name, role_word(caller->role))});
+  }
   if (!caller->tenant.empty()) {
     return exchange->end(
         {CallCode::kPermissionDenied,

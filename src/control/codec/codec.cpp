@@ -17,14 +17,16 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "TenantsSet",     "PolicySet",   "SlotsReserved", "PlanFound",   "DecisionDropped",
     "MaintenanceSet", "LemonFound",  "IdleCauseSet",  "PassDone",    "CancelAsked",
     "JobsArchived",   "WorkSettled", "NodeAccused",   "JobHoldSet",  "JobChanged",
-    "FleetSet",       "JobResolved", "NodeLent",      "ForeignSet",  "HoldBilled"};
+    "FleetSet",       "JobResolved", "NodeLent",      "ForeignSet",  "HoldBilled",
+    "ReplicaChanged"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
-    "SubmitJob",      "CancelJob",  "DrainNode",   "ResumeNode",     "FenceNode",    "SetSpare",
-    "SetPowerCap",    "SetTenants", "SetPolicy",   "SetMaintenance", "RanksUp",      "RanksEnded",
-    "RanksGone",      "NodeJoined", "NodeHeard",   "NodeFault",      "NodeRepaired", "LinkObserved",
-    "SupplyObserved", "Tick",       "Proposal",    "PlanReady",      "ArchiveJobs",  "WorkReported",
-    "HoldJob",        "RequeueJob", "ChangeJob",   "SetFleet",       "ResolveJob",   "NodeGranted",
-    "NodeAbsent",     "ForeignUse", "HoldRecorded"};
+    "SubmitJob",  "CancelJob",    "DrainNode",    "ResumeNode",     "FenceNode",
+    "SetSpare",   "SetPowerCap",  "SetTenants",   "SetPolicy",      "SetMaintenance",
+    "RanksUp",    "RanksEnded",   "RanksGone",    "NodeJoined",     "NodeHeard",
+    "NodeFault",  "NodeRepaired", "LinkObserved", "SupplyObserved", "Tick",
+    "Proposal",   "PlanReady",    "ArchiveJobs",  "WorkReported",   "HoldJob",
+    "RequeueJob", "ChangeJob",    "SetFleet",     "ResolveJob",     "NodeGranted",
+    "NodeAbsent", "ForeignUse",   "HoldRecorded", "ReplicaSeen"};
 
 template <class Variant>
 void encode_fields(const Variant& record, Encoder& out) {

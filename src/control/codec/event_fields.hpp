@@ -13,6 +13,7 @@ namespace orrery {
 
 [[nodiscard]] constexpr PassKind last_of(PassKind) { return PassKind::kFull; }
 [[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kRefused; }
+[[nodiscard]] constexpr ReplicaPhase last_of(ReplicaPhase) { return ReplicaPhase::kDraining; }
 [[nodiscard]] constexpr JobHold last_of(JobHold) { return JobHold::kOperator; }
 [[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
   return PowerLimitSet::What::kSupply;
@@ -61,6 +62,24 @@ template <class Codec, SameStruct<RankExit> S>
 void code(Codec& codec, S& exit) {
   auto& [rank, status] = exit;
   codec.named("rank status", rank, status);
+}
+
+template <class Codec, SameStruct<ReplicaPace> S>
+void code(Codec& codec, S& pace) {
+  auto& [prefill_tokens_s, step_s, step_full_s] = pace;
+  codec.named("prefill_tokens_s step_s step_full_s", prefill_tokens_s, step_s, step_full_s);
+}
+
+template <class Codec, SameStruct<ReplicaReport> S>
+void code(Codec& codec, S& report) {
+  auto& [phase, endpoint, pid, slots, pace] = report;
+  codec.named("phase endpoint pid slots pace", phase, endpoint, pid, slots, pace);
+}
+
+template <class Codec, SameStruct<ReplicaChanged> S>
+void code(Codec& codec, S& event) {
+  auto& [job, report] = event;
+  codec.named("job report", job, report);
 }
 
 template <class Codec, SameStruct<JobSubmitted> S>
@@ -427,6 +446,12 @@ template <class Codec, SameStruct<HoldRecorded> S>
 void code(Codec& codec, S& input) {
   auto& [hold, nodes, from, to] = input;
   codec(hold, nodes, from, to);
+}
+
+template <class Codec, SameStruct<ReplicaSeen> S>
+void code(Codec& codec, S& input) {
+  auto& [job, attempt, report] = input;
+  codec(job, attempt, report);
 }
 
 template <class Codec, SameStruct<NodeAbsent> S>

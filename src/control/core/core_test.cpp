@@ -293,6 +293,50 @@ TEST(CoreCommands, ThatAreSentTwiceAreCarriedOutOnce) {
   EXPECT_NE(cluster.submit(cluster.job(8), "a"), id);
 }
 
+TEST(CoreReplicas, ReportHowFarTheyAreAndNeverGoBack) {
+  ScriptedCluster cluster;
+  Submission service = cluster.job(8);
+  service.request.kind = JobKind::kServe;
+  const JobId id = cluster.run(service);
+  const auto report = [&](ReplicaPhase phase, std::uint32_t attempt = 1) {
+    return cluster.send(ReplicaSeen{id, attempt, {phase, "10.0.0.1:80", 7, 8, {}}});
+  };
+  report(ReplicaPhase::kLoading);
+  EXPECT_EQ(cluster.count<ReplicaChanged>(), 1u);
+  const Instant loading = cluster.now();
+  cluster.wait(Duration::seconds(20));
+  report(ReplicaPhase::kReady);
+  EXPECT_EQ(cluster.count<ReplicaChanged>(), 1u);
+  EXPECT_TRUE(cluster.actions().empty());
+  report(ReplicaPhase::kReady);
+  report(ReplicaPhase::kLoading);
+  EXPECT_EQ(cluster.count<ReplicaChanged>(), 0u) << "repeated, or late";
+  const auto& replica = cluster.job(id).replica;
+  ASSERT_TRUE(replica);
+  EXPECT_EQ(replica->report.phase, ReplicaPhase::kReady);
+  EXPECT_EQ(replica->reached[static_cast<std::size_t>(ReplicaPhase::kLoading)], loading);
+  EXPECT_EQ(replica->reached[static_cast<std::size_t>(ReplicaPhase::kReady)], cluster.now());
+  cluster.decide({PreemptJob{id, JobId()}});
+  cluster.send(RanksGone{id, 1, {}, std::nullopt});
+  cluster.tick();
+  EXPECT_FALSE(cluster.job(id).replica) << "of the next attempt nothing is known";
+  EXPECT_TRUE(cluster.send(ReplicaSeen{id, 1, {}}).events.empty()) << "of an earlier attempt";
+}
+
+TEST(CoreReplicas, ThatEndByThemselvesAreStartedAgain) {
+  ScriptedCluster cluster;
+  Submission service = cluster.job(8);
+  service.request.kind = JobKind::kServe;
+  service.restart_max = 1;
+  const JobId id = cluster.run(service);
+  cluster.send(ReplicaSeen{id, 1, {.phase = ReplicaPhase::kReady}});
+  cluster.end(id, ExitKind::kDone);
+  EXPECT_EQ(cluster.job(id).stop, StopReason::kProgram);
+  EXPECT_FALSE(ended(cluster.phase(id)));
+  cluster.wait(Duration::minutes(1));
+  EXPECT_EQ(cluster.job(id).attempt, 2u);
+}
+
 // Reports of executors may be late, repeated, or wrong.
 TEST(CoreObservations, WhatCannotBeIsRefusedWithAWordAndNothingComesOfIt) {
   ScriptedCluster cluster;
@@ -307,6 +351,8 @@ TEST(CoreObservations, WhatCannotBeIsRefusedWithAWordAndNothingComesOfIt) {
                                     RanksGone{id, 1, {elsewhere}, Progress{.done = 1}},
                                     RanksGone{id, 2, {}, std::nullopt},
                                     WorkReported{id, 1, {}},
+                                    ReplicaSeen{id, 1, {}},
+                                    ReplicaSeen{id, 2, {}},
                                     NodeHeard{NodeId(4), NodeHealth::kLost, 5},
                                     NodeFault{NodeId(4), FaultLayer::kHost, "", true, true}};
   for (std::size_t i = 0; i < lies.size(); ++i) {

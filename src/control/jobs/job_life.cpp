@@ -31,6 +31,15 @@ std::vector<NodeId> nodes_of(const RunningJob& run) {
   return nodes;
 }
 
+/// Returns what is reported of an end; a replica of a service has no end of its own, so one that
+/// ends by itself has failed, whatever its status is.
+RanksEnded with_failed_replica(RanksEnded told, const Job& job) {
+  if (told.kind != ExitKind::kDone || !job.replica) return told;
+  told.kind = ExitKind::kProgram;
+  told.blame = {FaultLayer::kProgram, {}, "the replica ended by itself, with exit status 0"};
+  return told;
+}
+
 /// Returns how long a job waits before it starts again after a fault of its program.
 Duration backoff_of(const Job& job, const ControlTiming& timing) {
   Duration wait = timing.backoff;
@@ -189,6 +198,25 @@ void JobLife::on(const WorkReported& seen) {
   recorder_.emit(WorkSettled{seen.job, believed(job, seen.progress)});
 }
 
+void JobLife::on(const ReplicaSeen& seen) {
+  if (std::string why = contradiction(state_, seen.job, seen.attempt); !why.empty()) {
+    return recorder_.refuse(why);
+  }
+  const Job& job = state_.job(seen.job);
+  if (!holds_devices(job.phase) || seen.attempt != job.attempt) {
+    return recorder_.refuse("the attempt has ended");
+  }
+  if (job.submission->request.kind != JobKind::kServe) {
+    return recorder_.refuse("the job is no service");
+  }
+  // A replica goes on: reports of two nodes, or of two controllers' terms, may cross.
+  if (job.replica &&
+      (job.replica->report == seen.report || job.replica->report.phase > seen.report.phase)) {
+    return;
+  }
+  recorder_.emit(ReplicaChanged{seen.job, seen.report});
+}
+
 void JobLife::on(const RanksUp& seen) {
   if (std::string why = contradiction(state_, seen.job, seen.attempt); !why.empty()) {
     return recorder_.refuse(why);
@@ -211,7 +239,7 @@ void JobLife::on(const RanksEnded& told) {
   const Job& job = state_.job(told.job);
   const bool present = holds_devices(job.phase) && told.attempt == job.attempt;
   const bool ends = present && job.phase != JobPhase::kStopping;
-  const RanksEnded seen = ends ? parts_.claims.judged(told) : told;
+  const RanksEnded seen = ends ? with_failed_replica(parts_.claims.judged(told), job) : told;
   if (!ends && !seen.gone) return recorder_.refuse("this attempt has ended already");
   const Progress progress = present ? believed(job, seen.progress) : Progress();
   if (ends) {

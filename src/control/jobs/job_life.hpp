@@ -43,6 +43,7 @@ class JobLife {
   void on(const RanksEnded& told);
   void on(const RanksGone& seen);
   void on(const WorkReported& seen);
+  void on(const ReplicaSeen& seen);
   /// Gives a job another request; returns whether it has changed.
   [[nodiscard]] bool resolve(const ResolveJob& command);
 

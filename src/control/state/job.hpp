@@ -16,6 +16,7 @@
 #include "control/state/type_times.hpp"
 #include "control/submission.hpp"
 #include "scheduler/situation.hpp"
+#include "serving/replica.hpp"
 
 namespace orrery {
 
@@ -236,6 +237,8 @@ struct Job {
   std::vector<Attempt> attempts;  ///< the newest kAttemptsKept of a job with a spec, ascending
   std::optional<JobTerms> terms;  ///< terms of its request, which is dropped when the job ends
   SiteSet data_at = 0;            ///< sites to which its data have been brought
+  /// What the replica of a service reports in this attempt; none: nothing, or it is no replica.
+  std::optional<ReplicaState> replica;
 };
 
 }  // namespace orrery

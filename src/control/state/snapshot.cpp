@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 /// The present form; it rises with every change of the fields.
-constexpr std::uint32_t kForm = 13;
+constexpr std::uint32_t kForm = 14;
 /// Form of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last form that only counted a node's faults.
@@ -53,6 +53,9 @@ constexpr std::size_t kUsesOfOwnNodes = 18;
 constexpr std::uint32_t kFormWithoutForeign = 12;
 /// Uses of devices in that form: all before DeviceUse::kForeign.
 constexpr std::size_t kUsesWithoutForeign = 19;
+
+/// The last form without reports of replicas.
+constexpr std::uint32_t kFormWithoutReplicas = 13;
 
 /// Returns how many uses of devices a form has.
 constexpr std::size_t uses_of(std::uint32_t form) {
@@ -130,13 +133,19 @@ void code_rest(Decoder& decoder, std::shared_ptr<const Submission>& submission) 
   submission = std::move(whole);
 }
 
+template <class Codec, SameStruct<ReplicaState> S>
+void code(Codec& codec, S& replica) {
+  auto& [report, reached] = replica;
+  codec(report, reached);
+}
+
 /// Leaves out the job's position in the running list, which is rebuilt.
 template <class Codec, SameStruct<Job> S>
 void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
                           up, progress, blame, usage, submission, name, tenant, spec, placed,
-                          submitter, run_as, hold, attempts, terms, data_at] = job;
+                          submitter, run_as, hold, attempts, terms, data_at, replica] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
         submission, name, tenant, spec, placed);
@@ -145,6 +154,7 @@ void code(Codec& codec, S& job) {
   codec(hold, attempts, terms);
   if (form_of(codec) > kFormOfOneBill) codec(data_at);
   code_rest(codec, submission);
+  if (form_of(codec) > kFormWithoutReplicas) codec(replica);
 }
 
 /// Encodes the job, or that it is archived.

@@ -227,6 +227,7 @@ class State : public DeviceHistory {
   void on(const NodeLent& event);
   void on(const ForeignSet& event);
   void on(const HoldBilled& event) { bills_.bill(event); }
+  void on(const ReplicaChanged& event);
   void on(const MaintenanceSet& event);
   void on(const LemonFound& event);
   void on(const IdleCauseSet& event);

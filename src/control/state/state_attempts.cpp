@@ -41,6 +41,15 @@ Dependency State::dependency(const Submission& submission, JobId before) const {
                           phase == JobPhase::kFinished ? JobEnding::kFinished : JobEnding::kOther);
 }
 
+void State::on(const ReplicaChanged& event) {
+  Job& job = at(event.job);
+  ORRERY_ASSERT(holds_devices(job.phase), "a replica has devices");
+  if (!job.replica) job.replica.emplace();
+  job.replica->report = event.report;
+  Instant& reached = job.replica->reached[static_cast<std::size_t>(event.report.phase)];
+  reached = std::min(reached, now_);
+}
+
 void State::on(const JobHoldSet& event) {
   Job& job = at(event.job);
   ORRERY_ASSERT(!ended(job.phase), "a job that has ended is not held");

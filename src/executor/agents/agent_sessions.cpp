@@ -11,12 +11,23 @@
 namespace orrery {
 namespace {
 
-/// Returns a report with the id of its node in place of the node's number.
-Report with_id(const Report& report, NodeId node) {
+/// Puts the address of its node into the endpoint of a replica, of which a program may choose the
+/// port alone: requests of others must not be led elsewhere.
+void place_at(std::string& endpoint, const std::string& address) {
+  if (endpoint.empty()) return;
+  const std::string port = endpoint.substr(endpoint.rfind(':') + 1);
+  const bool bare = address.find(':') != address.npos && !address.starts_with('[');
+  endpoint = bare ? fmt::format("[{}]:{}", address, port) : fmt::format("{}:{}", address, port);
+}
+
+/// Returns a report as one of its node: with the node's id in place of its number, and the address
+/// by which its agent is reached.
+Report as_of_node(const Report& report, NodeId node, const std::string& address) {
   Report own = report;
   own.from.node = node;
   const auto name_node = [&](AttemptReport& attempt) {
     if (attempt.end && attempt.end->blame.node.valid()) attempt.end->blame.node = node;
+    if (attempt.replica) place_at(attempt.replica->endpoint, address);
   };
   if (auto* one = std::get_if<AttemptReport>(&own.what)) name_node(*one);
   if (auto* hello = std::get_if<Hello>(&own.what)) {
@@ -119,7 +130,10 @@ std::optional<Report> AgentSessions::receive(NodeId number, const AgentMessage& 
   const NodeId node = found->second;
   agents_.note(node, clock_.now());
   if (const auto* report = std::get_if<Report>(&message)) {
-    if (report->from.node == number) return with_id(*report, node);
+    const std::optional<AgentOpening>& opening = agents_.of(node).opening;
+    if (report->from.node == number) {
+      return as_of_node(*report, node, opening ? opening->address : "");
+    }
   } else if (const auto* part = std::get_if<AttemptLogPart>(&message)) {
     if (const auto foreign = logs_.take(node, *part)) note_foreign(node, *foreign);
   } else if (const auto* kept = std::get_if<KeptLog>(&message)) {

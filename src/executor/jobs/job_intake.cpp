@@ -8,6 +8,7 @@
 
 #include "base/format/document.hpp"
 #include "base/text/nearest_name.hpp"
+#include "base/text/utf8.hpp"
 #include "control/spec_submission.hpp"
 #include "scheduler/admission.hpp"
 #include "scheduler/place/pristine_fleet.hpp"
@@ -152,8 +153,16 @@ Status check_size(const JobText& text, const JobSpec& spec) {
 
 /// Refuses keys that only the twin supports: in a live cluster they would silently have no effect.
 Status check_live(const JobSpec& spec) {
-  if (!spec.launch) {
-    return input_error(spec.where, "the job has nothing to start, expected launch");
+  if (!launch_of(spec)) {
+    return input_error(spec.where,
+                       fmt::format("the job has nothing to start, expected launch{}",
+                                   spec.kind == JobKind::kServe ? " or revisions" : ""));
+  }
+  for (const RevisionSpec& revision : spec.revisions) {
+    if (revision.artifact.starts_with('/')) continue;
+    return input_error(revision.where, fmt::format("artifact is \"{}\", expected an absolute path: "
+                                                   "nodes have another working directory",
+                                                   printable(revision.artifact, 60)));
   }
   if (!spec.data.empty()) {
     return input_error(spec.data.front().where,

@@ -94,20 +94,21 @@ LaunchProgram::LaunchProgram(const State& state, const JobSpec& spec, JobId id,
                              const NodeAddresses& addresses)
     : job_(id), attempt_(state.job(id).attempt), epoch_(state.job(id).epoch) {
   const Job& job = state.job(id);
+  const LaunchSpec launch = *launch_of(spec);
   program_ = {.job = job.name,
               .tenant = state.tenants().path(job.tenant),
               .plan = plan_text(state, spec, id),
               .framework = framework_of(state, spec),
-              .per = spec.launch->per,
-              .command = spec.launch->command,
-              .environment = spec.launch->environment,
-              .directory = spec.launch->directory,
+              .per = launch.per,
+              .command = launch.command,
+              .environment = launch.environment,
+              .directory = launch.directory,
               .restarts_max = job.submission->restart_max,
               .work_steps = work_steps(job),
               .gangs = {},
               .user = job.run_as,
               .needs = {},
-              .copies = copies_of(job, *spec.launch)};
+              .copies = copies_of(job, launch)};
   if (program_.framework == "slurm") set_array_task(job, program_.environment);
   if (std::string index = array_index(job); !index.empty()) {
     program_.environment.emplace_back("ORRERY_ARRAY_INDEX", std::move(index));

@@ -23,7 +23,7 @@ using NodeAddresses = std::function<std::string(NodeId)>;
 
 class LaunchProgram {
  public:
-  /// Precondition: the job holds devices, and its spec has a launch.
+  /// Precondition: the job holds devices, and launch_of(spec) is there.
   ///
   /// The port of a gang's rendezvous follows from job, attempt and gang: in [20000, 32000), below
   /// the range from which systems assign ports. If another program has the port, that attempt

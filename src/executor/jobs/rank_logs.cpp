@@ -16,7 +16,7 @@ constexpr Duration kLogPatience = Duration::seconds(5);
 /// Whether a job has one process on each node, however many devices it has there.
 bool has_one_a_node(const JobSpec* spec) {
   return spec != nullptr &&
-         (spec->launch->per == LaunchUnit::kNode || spec->software.framework == "slurm");
+         (launch_of(*spec)->per == LaunchUnit::kNode || spec->software.framework == "slurm");
 }
 
 /// Returns the node of a rank; ranks count the processes of a gang in order.
@@ -107,7 +107,7 @@ const JobSpec* RankLogs::spec_of(JobId job) {
   const Result<Document> document = Document::parse(state_.job(job).spec, "the job's spec");
   if (!document) return nullptr;
   Result<JobSpec> spec = read_job_spec(*document);
-  if (!spec || !spec->launch) return nullptr;
+  if (!spec || !launch_of(*spec)) return nullptr;
   last_spec_.emplace(job, *std::move(spec));
   return &last_spec_->second;
 }

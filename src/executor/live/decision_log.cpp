@@ -190,6 +190,13 @@ void DecisionLog::on(const HoldBilled& event) {
                           {"seconds", (event.to - event.from).count_seconds()}});
 }
 
+void DecisionLog::on(const ReplicaChanged& event) {
+  info("replica", {{"job", event.job.value()},
+                   {"name", name(event.job)},
+                   {"phase", std::string(word_of(event.report.phase))},
+                   {"endpoint", event.report.endpoint}});
+}
+
 void DecisionLog::on(const MaintenanceSet& event) {
   info(event.nodes.empty() ? "maintenance over" : "maintenance", {{"window", event.window},
                                                                   {"nodes", event.nodes.size()},

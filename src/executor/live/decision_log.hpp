@@ -44,6 +44,7 @@ class DecisionLog {
   void on(const NodeLent& event);
   void on(const ForeignSet& event);
   void on(const HoldBilled& event);
+  void on(const ReplicaChanged& event);
   void on(const MaintenanceSet& event);
   /// Other events write no line.
   template <class Other>

@@ -88,7 +88,8 @@ void code(Codec& codec, S& value) {
 }
 
 /// The form of a keeper's messages. Form 2 added the exit status of the rank that ended an attempt.
-inline constexpr std::uint8_t kKeeperForm = 2;
+/// Form 3 added the reports of replicas.
+inline constexpr std::uint8_t kKeeperForm = 3;
 
 template <class Codec>
 [[nodiscard]] constexpr std::uint32_t keeper_form(const Codec& /*codec*/) {
@@ -105,9 +106,10 @@ void code(Codec& codec, S& value) {
 
 template <class Codec, SameStruct<AttemptReport> S>
 void code(Codec& codec, S& value) {
-  auto& [token, stage, up_epoch, shed_epoch, clocks, end, progress, applied] = value;
+  auto& [token, stage, up_epoch, shed_epoch, clocks, end, progress, applied, replica] = value;
   codec.named("token stage up_epoch shed_epoch clocks end progress applied", token, stage, up_epoch,
               shed_epoch, clocks, end, progress, applied);
+  if (keeper_form(codec) >= 3) codec.named("replica", replica);
 }
 
 template <class Codec, SameStruct<GangNode> S>

@@ -86,6 +86,8 @@ Status KeeperProcess::prepare() {
   if (Status prepared = prepare_user(); !prepared) return prepared;
   if (launch_.facts.style == LaunchStyle::kSlurm) {
     if (Status written = write_script(); !written) return written;
+  } else if (Status found = find_program(); !found) {
+    return found;
   }
   if (Status watching = watch_signals(); !watching) return watching;
   if (Status watching = watch_time(); !watching) return watching;
@@ -191,6 +193,7 @@ void KeeperProcess::on_line(const ProgressLine& line) {
     if (line.rank) wrong_slots_ = ranks_->slots_of(*line.rank);
     send_wrong();
   }
+  if (line.replica) keeper_.on_replica(token, *line.replica);
   steps_.note(line, clock_.now_monotonic());
   await_hang();
   if (line.step) progress_.step = *line.step;
@@ -344,6 +347,21 @@ void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
   }
   for (const RankSlot& slot : slots) keeper_.on_process_up({slot, epoch}, now());
   for (const RankSlot& slot : slots) keeper_.on_process_exit({slot, 0, {}}, now());
+}
+
+/// Runs a program of Orrery's own that is named without a path from beside the keeper, if it is
+/// there.
+Status KeeperProcess::find_program() {
+  std::string& program = launch_.facts.command[0];
+  if (!program.starts_with("orrery-") || program.find('/') != program.npos) return {};
+  std::error_code failed;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) {
+    return environment_error(fmt::format("cannot find {}: {}", program, failed.message()));
+  }
+  const std::filesystem::path beside = own.parent_path() / program;
+  if (std::filesystem::exists(beside, failed)) program = beside;
+  return {};
 }
 
 /// Writes the script and the secret of its steps. The secret is in no environment: scripts print

@@ -74,6 +74,7 @@ class KeeperProcess final : public ListenerEvents {
   void fence_ranks();
   void hold_share(const RankShare& share, std::uint32_t epoch);
   [[nodiscard]] Status write_script();
+  [[nodiscard]] Status find_program();
   void write_mpi_files(const GangLayout& layout);
   void write_membership(std::uint32_t epoch);
   /// Writes a file that only the job's user can read.

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
-#include "base/numbers/math.hpp"
 #include "runtime/kernels/gemm.hpp"
 #include "runtime/kernels/rotation.hpp"
 
@@ -40,21 +40,10 @@ CausalAttention::CausalAttention(const TransformerConfig& config, MatrixMultipli
       scores_(static_cast<std::size_t>(kBlockRows * config.sequence)),
       score_gradient_(scores_.size()) {
   if (config.family != TransformerFamily::kLlama) return;
-  const std::int64_t half = head_width_ / 2;
-  cosine_.resize(static_cast<std::size_t>(config.sequence * half));
-  sine_.resize(cosine_.size());
-  for (std::int64_t i = 0; i < half; ++i) {
-    const double power = -static_cast<double>(i) / static_cast<double>(half);
-    const Rotation step = rotation_of(math::pow(config.rope_base, power));
-    Rotation turn;
-    for (std::int64_t position = 0; position < config.sequence; ++position) {
-      const auto at = static_cast<std::size_t>(position * half + i);
-      cosine_[at] = static_cast<float>(turn.cosine);
-      sine_[at] = static_cast<float>(turn.sine);
-      turn = {.cosine = turn.cosine * step.cosine - turn.sine * step.sine,
-              .sine = turn.sine * step.cosine + turn.cosine * step.sine};
-    }
-  }
+  RotaryTable table = rotary_table(
+      {.positions = config.sequence, .half = head_width_ / 2, .base = config.rope_base});
+  cosine_ = std::move(table.cosine);
+  sine_ = std::move(table.sine);
 }
 
 // Queries and keys lie side by side, so they turn as the heads of one matrix.

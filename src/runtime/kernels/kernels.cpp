@@ -1,7 +1,8 @@
 #include "runtime/kernels/kernels.hpp"
 
-#include <array>
 #include <string_view>
+
+#include "runtime/kernels/decode_kernels.hpp"
 
 namespace orrery {
 namespace kernel_tables {
@@ -13,6 +14,16 @@ extern const KernelTable avx512;
 #endif
 
 }  // namespace kernel_tables
+
+namespace decode_kernel_tables {
+
+extern const DecodeKernels baseline;
+#if defined(__x86_64__)
+extern const DecodeKernels avx2;
+extern const DecodeKernels avx512;
+#endif
+
+}  // namespace decode_kernel_tables
 
 const KernelTable* kernels_of(const char* isa) {
   const std::string_view name(isa);
@@ -33,5 +44,17 @@ const KernelTable& kernels() {
   }
   return kernel_tables::baseline;
 }
+
+const DecodeKernels* decode_kernels_of(const char* isa) {
+  const KernelTable* table = kernels_of(isa);
+  if (table == nullptr) return nullptr;
+#if defined(__x86_64__)
+  if (table == &kernel_tables::avx2) return &decode_kernel_tables::avx2;
+  if (table == &kernel_tables::avx512) return &decode_kernel_tables::avx512;
+#endif
+  return &decode_kernel_tables::baseline;
+}
+
+const DecodeKernels& decode_kernels() { return *decode_kernels_of(kernels().isa); }
 
 }  // namespace orrery

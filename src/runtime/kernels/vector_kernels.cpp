@@ -2,6 +2,7 @@
 // the name ORRERY_KERNELS. Nothing here may call an inline function of another header: the linker
 // would keep one copy of it for the whole program, perhaps the one that an older CPU does not run.
 #include "base/numbers/math.hpp"
+#include "runtime/kernels/decode_kernels.hpp"
 #include "runtime/kernels/kernels.hpp"
 
 #ifndef ORRERY_KERNELS
@@ -402,6 +403,165 @@ void exponential(const float* x, std::int64_t count, float* out) {
   }
 }
 
+// A vector register. Its width decides the speed alone: each column has a sum of its own.
+#if defined(__AVX512F__)
+constexpr std::int64_t kStrip = 16;
+#elif defined(__AVX__)
+constexpr std::int64_t kStrip = 8;
+#else
+constexpr std::int64_t kStrip = 4;
+#endif
+using Strip = float __attribute__((vector_size(kStrip * sizeof(float))));
+constexpr std::int64_t kStripsOfPanel = PanelProduct::kPanel / kStrip;
+
+ORRERY_INLINE Strip load_strip(const float* p) {
+  Strip v;
+  __builtin_memcpy(&v, p, sizeof(v));
+  return v;
+}
+
+// Loads the first `count` floats; the others are 0.
+ORRERY_INLINE Strip load_strip(const float* p, std::int64_t count) {
+  if (count >= kStrip) return load_strip(p);
+  float room[kStrip];
+  for (std::int64_t i = 0; i < kStrip; ++i) room[i] = i < count ? p[i] : 0;
+  return load_strip(room);
+}
+
+ORRERY_INLINE void store_strip(float* p, Strip v) { __builtin_memcpy(p, &v, sizeof(v)); }
+
+// Where a row of a tile goes; `count` of its columns exist.
+struct TileRow {
+  std::int64_t row;
+  std::int64_t column;
+  std::int64_t count;
+};
+
+ORRERY_INLINE void finish_row(const PanelProduct& call, const TileRow& to, const float* sums) {
+  const std::int64_t at = to.row * call.columns + to.column;
+  for (std::int64_t i = 0; i < to.count; ++i) {
+    float base = 0;
+    if (call.residual != nullptr) base = call.residual[at + i];
+    if (call.bias != nullptr) base += call.bias[to.column + i];
+    call.out[at + i] = sums[i] + base;
+  }
+}
+
+// Computes kRows rows of kPanels panels, whose sums stay in registers.
+template <std::int64_t kRows, std::int64_t kPanels>
+void product_tile(const PanelProduct& call, std::int64_t row, std::int64_t panel) {
+  constexpr std::int64_t kPanel = PanelProduct::kPanel;
+  constexpr std::int64_t kStrips = kPanels * kStripsOfPanel;
+  const std::int64_t inner = call.inner;
+  const float* x = call.x + row * inner;
+  const float* w = call.panels + panel * inner * kPanel;
+  Strip sums[kRows][kStrips] = {};
+  for (std::int64_t k = 0; k < inner; ++k) {
+#pragma GCC unroll 16
+    for (std::int64_t s = 0; s < kStrips; ++s) {
+      const Strip weight = load_strip(w + s / kStripsOfPanel * inner * kPanel + k * kPanel +
+                                      s % kStripsOfPanel * kStrip);
+#pragma GCC unroll 4
+      for (std::int64_t r = 0; r < kRows; ++r) sums[r][s] += x[r * inner + k] * weight;
+    }
+  }
+  const std::int64_t column = panel * kPanel;
+  const std::int64_t left = call.columns - column;
+  const std::int64_t count = left < kStrips * kStrip ? left : kStrips * kStrip;
+  for (std::int64_t r = 0; r < kRows; ++r) {
+    float room[kStrips * kStrip];
+    for (std::int64_t s = 0; s < kStrips; ++s) store_strip(room + s * kStrip, sums[r][s]);
+    finish_row(call, {row + r, column, count}, room);
+  }
+}
+
+// Computes rows of the panels from `panel` on, kPanels at a time; returns the first that is left.
+template <std::int64_t kRows, std::int64_t kPanels>
+std::int64_t product_rows(const PanelProduct& call, std::int64_t row, std::int64_t panel,
+                          std::int64_t end) {
+  for (; panel + kPanels <= end; panel += kPanels) product_tile<kRows, kPanels>(call, row, panel);
+  return panel;
+}
+
+template <std::int64_t kRows>
+void product_rows(const PanelProduct& call, std::int64_t row, std::int64_t begin,
+                  std::int64_t end) {
+  constexpr std::int64_t kTogether = kStrip == 16 || kRows == 1 ? 4 : kRows == 2 ? 2 : 1;
+  begin = product_rows<kRows, kTogether>(call, row, begin, end);
+  product_rows<kRows, 1>(call, row, begin, end);
+}
+
+// The weights of a few panels stay in the cache while all rows pass them.
+void panel_product(const PanelProduct& call) {
+  constexpr std::int64_t kPanelsInCache = 4;
+  const std::int64_t panels = (call.columns + PanelProduct::kPanel - 1) / PanelProduct::kPanel;
+  for (std::int64_t begin = 0; begin < panels; begin += kPanelsInCache) {
+    const std::int64_t end = begin + kPanelsInCache < panels ? begin + kPanelsInCache : panels;
+    std::int64_t row = 0;
+    for (; row + 4 <= call.rows; row += 4) product_rows<4>(call, row, begin, end);
+    if (call.rows - row == 3) product_rows<3>(call, row, begin, end);
+    if (call.rows - row == 2) product_rows<2>(call, row, begin, end);
+    if (call.rows - row == 1) product_rows<1>(call, row, begin, end);
+  }
+}
+
+// The scores of 16 tokens: a lane for each.
+ORRERY_INLINE void block_scores(const PagedAttention& call, const float* query, const float* keys,
+                                float* scores) {
+  Strip sums[kStripsOfPanel] = {};
+  for (std::int64_t d = 0; d < call.head_width; ++d) {
+#pragma GCC unroll 4
+    for (std::int64_t s = 0; s < kStripsOfPanel; ++s) {
+      sums[s] += query[d] * load_strip(keys + d * PagedAttention::kBlock + s * kStrip);
+    }
+  }
+  for (std::int64_t s = 0; s < kStripsOfPanel; ++s) {
+    store_strip(scores + s * kStrip, sums[s] * call.scale);
+  }
+}
+
+// The sum of values by their probabilities, token by token.
+ORRERY_INLINE void weighted_values(const PagedAttention& call, std::int64_t values, float* out) {
+  constexpr std::int64_t kBlock = PagedAttention::kBlock;
+  for (std::int64_t d = 0; d < call.head_width; d += kStrip) {
+    const std::int64_t left = call.head_width - d;
+    Strip total{};
+    for (std::int64_t first = 0; first < call.visible; first += kBlock) {
+      const float* value = call.blocks[first / kBlock] + values + d;
+      const std::int64_t end = first + kBlock < call.visible ? first + kBlock : call.visible;
+      for (std::int64_t t = first; t < end; ++t, value += call.head_width) {
+        total += call.scores[t] * load_strip(value, left);
+      }
+    }
+    float room[kStrip];
+    store_strip(room, total);
+    for (std::int64_t i = 0; i < kStrip && i < left; ++i) out[d + i] = room[i];
+  }
+}
+
+void paged_attention(const PagedAttention& call) {
+  constexpr std::int64_t kBlock = PagedAttention::kBlock;
+  const std::int64_t head_floats = call.head_width * kBlock;
+  const std::int64_t shared = call.heads / call.kv_heads;
+  float peak = 0;
+  float inverse_sum = 0;
+  for (std::int64_t head = 0; head < call.heads; ++head) {
+    const std::int64_t keys = head / shared * head_floats;
+    const std::int64_t values = keys + call.kv_heads * head_floats;
+    for (std::int64_t token = 0; token < call.visible; token += kBlock) {
+      block_scores(call, call.query + head * call.head_width, call.blocks[token / kBlock] + keys,
+                   call.scores + token);
+    }
+    softmax({.scores = call.scores,
+             .rows = 1,
+             .columns = call.visible,
+             .visible = call.visible,
+             .peak = &peak,
+             .inverse_sum = &inverse_sum});
+    weighted_values(call, values, call.out + head * call.head_width);
+  }
+}
+
 }  // namespace
 
 namespace kernel_tables {
@@ -428,4 +588,12 @@ const KernelTable ORRERY_KERNELS{.isa = ORRERY_TEXT(ORRERY_KERNELS),
                                  .exponential = exponential};
 
 }  // namespace kernel_tables
+
+namespace decode_kernel_tables {
+
+extern const DecodeKernels ORRERY_KERNELS;
+const DecodeKernels ORRERY_KERNELS{.panel_product = panel_product,
+                                   .paged_attention = paged_attention};
+
+}  // namespace decode_kernel_tables
 }  // namespace orrery

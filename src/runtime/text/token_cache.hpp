@@ -13,7 +13,7 @@
 #include <string>
 
 #include "runtime/text/text_corpus.hpp"
-#include "runtime/text/tokenizer.hpp"
+#include "tokens/tokenizer.hpp"
 
 namespace orrery {
 

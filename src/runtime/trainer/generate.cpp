@@ -7,13 +7,27 @@
 #include "base/numbers/math.hpp"
 
 namespace orrery {
+namespace {
+
+/// Keeps the first weights that sum to `enough`, at least one; returns their sum.
+double cut_tail(std::vector<double>& weights, double enough) {
+  double total = 0;
+  std::size_t kept = 0;
+  while (kept < weights.size() && (kept == 0 || total < enough)) total += weights[kept++];
+  weights.resize(kept);
+  return total;
+}
+
+}  // namespace
 
 std::int32_t sample_token(std::span<const float> logits, const GenerateOptions& options, Rng& rng) {
+  if (options.temperature <= 0) {
+    return static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin());
+  }
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto score = [&](std::int32_t token) { return logits[static_cast<std::size_t>(token)]; };
   std::ranges::stable_sort(order, std::ranges::greater{}, score);
-  if (options.temperature <= 0) return order.front();
   const auto limit = static_cast<std::size_t>(options.top_k);
   if (limit > 0 && limit < order.size()) order.resize(limit);
   std::vector<double> weights;
@@ -24,12 +38,13 @@ std::int32_t sample_token(std::span<const float> logits, const GenerateOptions& 
     weights.push_back(math::exp(below / options.temperature));
     total += weights.back();
   }
+  if (options.top_p < 1) total = cut_tail(weights, options.top_p * total);
   double left = rng.uniform() * total;
-  for (std::size_t i = 0; i < order.size(); ++i) {
+  for (std::size_t i = 0; i < weights.size(); ++i) {
     left -= weights[i];
     if (left < 0) return order[i];
   }
-  return order.back();  // reached only through rounding
+  return order[weights.size() - 1];  // reached only through rounding
 }
 
 std::vector<std::int32_t> generate(TrainableTransformer& model, std::span<const float> parameters,

@@ -15,11 +15,13 @@ struct GenerateOptions {
   std::int64_t tokens = 100;  ///< to add to the prompt
   double temperature = 1;     ///< divides the scores; 0 takes the highest
   std::int64_t top_k = 0;     ///< draw only from this many most probable tokens; 0: all
+  double top_p = 1;  ///< draw only from the fewest most probable tokens that have this probability
   std::uint64_t seed = 0;
 };
 
-/// Draws one token by its score; of equal scores the lower token counts as more probable.
-/// O(vocabulary x log).
+/// Draws one token by its score; of equal scores the lower token counts as more probable. With
+/// top_k, top_p counts among the tokens that it leaves. A temperature of 0 draws nothing from
+/// `rng`. O(vocabulary x log), with a temperature of 0 O(vocabulary).
 [[nodiscard]] std::int32_t sample_token(std::span<const float> logits,
                                         const GenerateOptions& options, Rng& rng);
 

@@ -5,7 +5,7 @@
 #include "base/text/utf8.hpp"
 #include "runtime/kernels/gemm.hpp"
 #include "runtime/ranks/planned_layout.hpp"
-#include "runtime/text/tokenizer.hpp"
+#include "tokens/tokenizer.hpp"
 
 namespace orrery {
 

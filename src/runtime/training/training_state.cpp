@@ -7,6 +7,7 @@
 #include "runtime/trainer/gradient_norm.hpp"
 #include "runtime/trainer/sha256.hpp"
 #include "runtime/training/gradient_length.hpp"
+#include "runtime/training/saved_weights.hpp"
 
 namespace orrery {
 namespace {
@@ -138,14 +139,13 @@ Shared<SavedPart> TrainingState::saved_part(Communicator& all) const {
 template <class Source>
 Status TrainingState::read_weights(Source& source) {
   const auto& saved = source.tensors();
-  for (const ParameterTensor& tensor : model_.whole().tensors()) {
-    const auto found = std::ranges::find_if(
-        saved, [&](const auto& each) { return each.info.name == tensor.name; });
-    if (found == saved.end() || found->info.shape == shape_of(tensor)) continue;
-    return input_error(
-        {}, fmt::format("the weights are of another model: its {} is {}, not {}", tensor.name,
-                        fmt::join(found->info.shape, " x "), fmt::join(tensor.shape, " x ")));
-  }
+  const Status fits =
+      check_saved_shapes(model_.whole(), [&](std::string_view name) -> const TensorInfo* {
+        const auto found =
+            std::ranges::find_if(saved, [&](const auto& each) { return each.info.name == name; });
+        return found == saved.end() ? nullptr : &found->info;
+      });
+  if (!fits) return fits;
   Status read;
   model_.visit({0, parameters_.size()}, [&](const FloatRun& run) {
     if (!read) return;

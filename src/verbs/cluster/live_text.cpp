@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "api/views.hpp"
@@ -12,6 +13,7 @@
 #include "base/text/quantity_text.hpp"
 #include "base/text/terminal_text.hpp"
 #include "base/text/text_table.hpp"
+#include "verbs/cluster/service_text.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -30,7 +32,9 @@ std::string_view colour_of(std::string_view state) {
       {"stopping", kYellow}, {"joining", kYellow},   {"suspect", kYellow},  {"draining", kYellow},
       {"drained", kYellow},  {"repairing", kYellow}, {"failed", kRed},      {"lost", kRed},
       {"quarantined", kRed}, {"finished", kGrey},    {"cancelled", kGrey},  {"held", kGrey},
-      {"ok", kGreen},        {"warning", kYellow},   {"problem", kRed}};
+      {"ok", kGreen},        {"warning", kYellow},   {"problem", kRed},     {"requested", kYellow},
+      {"placed", kYellow},   {"pulling", kYellow},   {"loading", kYellow},  {"warming", kYellow},
+      {"gone", kGrey}};
   for (const auto& [word, colour] : kColours) {
     if (word == state) return colour;
   }
@@ -210,9 +214,10 @@ void add_spec(FactLines& facts, const v1::Job& job) {
   for (const RoleSpec& role : spec->roles) {
     if (role.share) facts.add("share", fmt::format("{:g} of an accelerator", *role.share));
   }
-  if (!spec->launch) return;
-  facts.add("command", fmt::format("{}", fmt::join(spec->launch->command, " ")));
-  facts.add("directory", spec->launch->directory);
+  const std::optional<LaunchSpec> launch = launch_of(*spec);
+  if (!launch) return;
+  facts.add("command", fmt::format("{}", fmt::join(launch->command, " ")));
+  facts.add("directory", launch->directory);
 }
 
 /// Returns "exit status 139 of rank 3".
@@ -344,6 +349,7 @@ std::string LiveText::job(const v1::Job& job) const {
   add_bill(facts, job.bill());
   for (const std::string& note : job.notes()) facts.add("note", note);
   std::string text = facts.text();
+  if (job.has_service()) text += "\n" + service_text(*this, job.service());
   if (job.attempts_size() > 0) text += "\n" + attempts_text(job, now);
   if (job.parts_size() == 0) return text;
   TextTable parts({{"NODE"}, {"ACCELERATORS"}, {"ROLE"}, {"GANG", Align::kRight}, {"RANKS"}, {""}});

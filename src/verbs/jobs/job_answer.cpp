@@ -9,6 +9,7 @@
 #include "base/text/count_text.hpp"
 #include "base/text/terminal_text.hpp"
 #include "verbs/cluster/live_lists.hpp"
+#include "verbs/cluster/service_text.hpp"
 
 namespace orrery {
 namespace {
@@ -24,6 +25,16 @@ Result<LiveAnswer> answer_numbered(const LiveCall& call, std::uint64_t id) {
   if (!job) return forward_error(job);
   std::string text = call.text.job(*job);
   return live_answer(*std::move(job), std::move(text));
+}
+
+/// Returns the tables of a service that the jobs are the replicas of; "": they are of none.
+std::string service_of(const LiveCall& call, const v1::ListJobsResponse& jobs) {
+  if (jobs.jobs(0).kind() != "Serve") return "";
+  v1::GetJobRequest request;
+  request.set_id(jobs.jobs(0).id());
+  const Result<v1::Job> job = call.session.client().call<v1::Job>("GetJob", request);
+  if (!job || !job->has_service()) return "";
+  return "\n" + service_text(call.text, job->service());
 }
 
 Result<LiveAnswer> answer_named(const LiveCall& call, const std::string& name) {
@@ -43,7 +54,7 @@ Result<LiveAnswer> answer_named(const LiveCall& call, const std::string& name) {
                                    name));
   }
   if (jobs->jobs_size() == 1) return answer_numbered(call, jobs->jobs(0).id());
-  std::string text = job_group_text(call.text, rows_of(*jobs));
+  std::string text = job_group_text(call.text, rows_of(*jobs)) + service_of(call, *jobs);
   return live_answer(*std::move(jobs), std::move(text));
 }
 

@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 #include <utility>
 
 #include "base/format/document.hpp"
 #include "base/text/terminal_text.hpp"
 #include "verbs/plan/planned_job.hpp"
+#include "verbs/schedule/artifact_paths.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -36,7 +38,11 @@ Result<SubmittedSpec> spec_of_file(const CommandOptions& options, const SubmitOp
     return input_error({}, fmt::format("{}: expected no arguments after {}, which is not a script",
                                        file.arguments[0], file.name));
   }
-  Result<std::string> spec = overruled_job_spec(asked, std::move(text));
+  std::error_code failed;
+  Result<std::string> placed = with_absolute_artifacts(
+      std::move(text), file.name, std::filesystem::current_path(failed).string());
+  if (!placed) return forward_error(placed);
+  Result<std::string> spec = overruled_job_spec(asked, *std::move(placed));
   if (!spec) return forward_error(spec);
   if (file.calibration.empty()) return SubmittedSpec{*std::move(spec), file.name, ""};
   Result<PlannedJob> planned = plan_job(options, {*spec, file.name}, file.calibration);
@@ -114,6 +120,15 @@ LiveAnswer submitted_answer(const v1::SubmitJobResponse& job) {
   LiveAnswer answer = live_answer(job, std::move(text));
   answer.after = note_line(job.note());
   return answer;
+}
+
+std::string key_note(const SubmittedSpec& spec, const v1::SubmitJobResponse& job) {
+  const Result<Document> document = Document::parse(spec.text, spec.file);
+  if (!document) return "";
+  const Result<JobSpec> read = read_job_spec(*document);
+  if (!read || read->revisions.empty()) return "";
+  return fmt::format(
+      "`orrery serve --key {}` makes a key for this service and shows how to call it\n", job.id());
 }
 
 std::vector<std::uint64_t> submitted_numbers(const v1::SubmitJobResponse& job) {

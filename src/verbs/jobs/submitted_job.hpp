@@ -40,6 +40,8 @@ struct SubmittedSpec {
 
 /// Returns "job 7 (train) accepted", or the numbers of an array, and the controller's note.
 [[nodiscard]] LiveAnswer submitted_answer(const v1::SubmitJobResponse& job);
+/// Returns how to get a key for a service with a model; "": the job is none.
+[[nodiscard]] std::string key_note(const SubmittedSpec& spec, const v1::SubmitJobResponse& job);
 /// Returns the number of the job, or those of an array.
 [[nodiscard]] std::vector<std::uint64_t> submitted_numbers(const v1::SubmitJobResponse& job);
 

@@ -134,6 +134,17 @@ TEST(SubmittedAnswerTest, AnArrayIsNamedByItsFirstAndLastJob) {
   EXPECT_EQ(submitted_numbers(job), (std::vector<std::uint64_t>{8, 9, 10}));
 }
 
+TEST(SubmittedAnswerTest, AServiceWithAModelHasANoteOnItsKey) {
+  v1::SubmitJobResponse job;
+  job.set_id(7);
+  const std::string head =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";
+  EXPECT_EQ(key_note({head + "launch: {command: [x]}\n", "f", ""}, job), "");
+  EXPECT_EQ(key_note({"{", "f", ""}, job), "");
+  EXPECT_EQ(key_note({head + "revisions: [{model: m, artifact: /m}]\n", "f", ""}, job),
+            "`orrery serve --key 7` makes a key for this service and shows how to call it\n");
+}
+
 TEST(ShellJobTest, TheJobHoldsANodeAndIsNotRestarted) {
   SubmitOptions options;
   options.terms.restarts = 5;

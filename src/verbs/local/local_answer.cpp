@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text/count_text.hpp"
+#include "verbs/local/local_gateway.hpp"
 
 namespace orrery {
 
@@ -20,6 +21,7 @@ Result<RunningCluster> running_cluster(LocalCluster& cluster, std::vector<std::s
   return RunningCluster{.directory = cluster.directory(),
                         .asked = {},
                         .address = cluster.address(),
+                        .gateway = gateway_url(cluster.record()),
                         .nodes = cluster.nodes(),
                         .lent = cluster.others().lent,
                         .controllers = count_of(LocalRole::kController),
@@ -43,6 +45,9 @@ std::string nodes_text(const RunningCluster& cluster) {
         fmt::format("{} lent by resource managers when jobs need {}: `orrery holds`.\n",
                     cluster.lent == 1 ? "One node is" : fmt::format("{} nodes are", cluster.lent),
                     cluster.lent == 1 ? "it" : "them");
+  }
+  if (!cluster.gateway.empty()) {
+    text += fmt::format("Services answer at {}: `orrery serve`.\n", cluster.gateway);
   }
   return text + "\n";
 }
@@ -91,6 +96,7 @@ Json running_json(const RunningCluster& cluster) {
   const LocalNode node = cluster.nodes.empty() ? LocalNode() : cluster.nodes.front();
   return {{"dir", cluster.directory},
           {"address", cluster.address},
+          {"gateway", cluster.gateway},
           {"nodes", names},
           {"lent_nodes", cluster.lent},
           {"controllers", cluster.controllers},
@@ -105,12 +111,15 @@ Json running_json(const RunningCluster& cluster) {
 VerbAnswer ended_answer(const LocalCluster::Ended& ended, LocalCluster::Keepers keepers) {
   const std::string stores =
       ended.stores == 0 ? "" : fmt::format(" and {} of etcd", counted(ended.stores, "member"));
-  return {fmt::format("stopped {}, {} and {}{}; {}\n", counted(ended.controllers, "controller"),
-                      counted(ended.agents, "agent"), counted(ended.keepers, "keeper"), stores,
+  const std::string gateways = ended.gateways == 0 ? "" : counted(ended.gateways, "gateway") + ", ";
+  return {fmt::format("stopped {}, {}{} and {}{}; {}\n", counted(ended.controllers, "controller"),
+                      gateways, counted(ended.agents, "agent"), counted(ended.keepers, "keeper"),
+                      stores,
                       keepers == LocalCluster::Keepers::kKeep
                           ? "running jobs continue, and `orrery up` takes them over"
                           : "jobs that have not ended restart with `orrery up`"),
           {{"controllers", ended.controllers},
+           {"gateways", ended.gateways},
            {"agents", ended.agents},
            {"keepers", ended.keepers},
            {"stores", ended.stores}}};

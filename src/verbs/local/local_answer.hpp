@@ -16,10 +16,11 @@ struct RunningCluster {
   std::string directory;         ///< absolute
   std::string asked;             ///< the directory as typed; empty: the default
   std::string address;           ///< host:port of the controller
+  std::string gateway;           ///< URL for clients of services, without /v1
   std::vector<LocalNode> nodes;  ///< its own
   std::size_t lent = 0;          ///< nodes that resource managers lend
   std::size_t controllers = 1;
-  std::size_t processes = 0;         ///< with agents and members of etcd
+  std::size_t processes = 0;         ///< with agents, gateway and members of etcd
   std::vector<std::string> unknown;  ///< nodes of fleet.yaml that it does not have
   std::vector<std::string> started;  ///< processes that were started just now
   bool jobs_run_as_root = false;

@@ -9,6 +9,7 @@ RunningCluster two_nodes() {
   return {.directory = "/lab/.orrery",
           .asked = {},
           .address = "127.0.0.1:7000",
+          .gateway = {},
           .nodes = {{"node-0", "h100", 4}, {"node-1", "h100", 4}},
           .processes = 3,
           .unknown = {},
@@ -47,6 +48,16 @@ TEST(LocalAnswerTest, TheDirectoryThatWasTypedIsInEachExample) {
   EXPECT_TRUE(running_text(cluster).rest.ends_with("  orrery --dir /elsewhere/x down\n"));
 }
 
+TEST(LocalAnswerTest, TheAddressForClientsOfServicesIsTold) {
+  RunningCluster cluster = two_nodes();
+  EXPECT_EQ(running_json(cluster)["gateway"], "");
+  cluster.gateway = "http://127.0.0.1:8100";
+  EXPECT_NE(running_text(cluster).rest.find(
+                "Services answer at http://127.0.0.1:8100: `orrery serve`.\n"),
+            std::string::npos);
+  EXPECT_EQ(running_json(cluster)["gateway"], "http://127.0.0.1:8100");
+}
+
 TEST(LocalAnswerTest, RootAndUnknownNodesAreTold) {
   RunningCluster cluster = two_nodes();
   EXPECT_EQ(running_text(cluster).note, "");
@@ -69,8 +80,11 @@ TEST(LocalAnswerTest, WhatWasEndedIsCounted) {
             "`orrery up`\n");
   const VerbAnswer kept = ended_answer(ended, LocalCluster::Keepers::kKeep);
   EXPECT_TRUE(kept.text.ends_with("; running jobs continue, and `orrery up` takes them over\n"));
-  EXPECT_EQ(kept.json,
-            Json::parse(R"({"controllers": 1, "agents": 2, "keepers": 0, "stores": 0})"));
+  EXPECT_EQ(kept.json, Json::parse(R"({"controllers": 1, "gateways": 0, "agents": 2, "keepers": 0,
+                            "stores": 0})"));
+  EXPECT_TRUE(ended_answer({.controllers = 1, .agents = 2, .keepers = 0, .gateways = 1},
+                           LocalCluster::Keepers::kEnd)
+                  .text.starts_with("stopped 1 controller, 1 gateway, 2 agents and 0 keepers; "));
   EXPECT_TRUE(
       ended_answer({.controllers = 3, .agents = 2, .keepers = 0, .stores = 3},
                    LocalCluster::Keepers::kKeep)

@@ -19,6 +19,7 @@
 #include "base/system/real_clock.hpp"
 #include "node/launch/run_directory.hpp"
 #include "orrery/v1/orrery.pb.h"
+#include "verbs/local/local_gateway.hpp"
 #include "verbs/local/program_log.hpp"
 
 namespace orrery {
@@ -172,6 +173,13 @@ Status LocalCluster::start_servers(const ServerStart& options) {
   Result<ClusterAddress> cluster = read_cluster_address(*storage_, directory_);
   if (!cluster) return forward_error(cluster);
   note_addresses(*cluster);
+  const Result<GatewayStarted> gateway =
+      start_local_gateway(*storage_, *record_,
+                          {.program = program_directory() + "/orrery-gateway",
+                           .directory = directory_,
+                           .controllers = controllers_});
+  if (!gateway) return tl::unexpected(gateway.error());
+  if (*gateway == GatewayStarted::kNow) started_.emplace_back(kLocalGateway);
   return {};
 }
 
@@ -401,13 +409,15 @@ Result<LocalCluster::Ended> LocalCluster::stop(Keepers keepers) {
   for (const LocalProcess& each : record_->processes) {
     if (ProcessHandle(each.process).alive()) living[each.role].push_back(each.process);
   }
-  // Controllers end first: they must not take what ends after them for the end of a job.
-  for (const LocalRole role : {LocalRole::kController, LocalRole::kAgent, LocalRole::kStore}) {
+  // Controllers end before agents: they must not take what ends after them for the end of a job.
+  for (const LocalRole role :
+       {LocalRole::kGateway, LocalRole::kController, LocalRole::kAgent, LocalRole::kStore}) {
     end_all(living[role], kEndPatience);
   }
   ended.controllers = living[LocalRole::kController].size();
   ended.agents = living[LocalRole::kAgent].size();
   ended.stores = living[LocalRole::kStore].size();
+  ended.gateways = living[LocalRole::kGateway].size();
   record_->processes.clear();
   if (keepers == Keepers::kEnd) {
     std::vector<std::string> nodes;

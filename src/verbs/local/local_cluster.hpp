@@ -1,5 +1,5 @@
-// verbs/local/local_cluster.hpp - a cluster on this machine alone: its controllers and an agent for
-// each node of its fleet, all on loopback.
+// verbs/local/local_cluster.hpp - a cluster on this machine alone: its controllers, a gateway and
+// an agent for each node of its fleet, all on loopback.
 //
 // Opened by a verb on the cluster's directory, which it locks against other verbs. Running
 // processes are kept in DIR/local.json, by number and start of each, so that none is ever found or
@@ -7,6 +7,7 @@
 //
 //   DIR/fleet.yaml, DIR/catalog  verbs/local/local_fleet.hpp
 //   DIR/orreryd.log, DIR/controllers, DIR/etcd  verbs/local/local_servers.hpp
+//   DIR/gateway.log              verbs/local/local_gateway.hpp
 //   DIR/nodes/NAME               of an agent, with agent.pid, agent.log and tls
 #pragma once
 
@@ -59,16 +60,19 @@ class LocalCluster {
     std::size_t controllers = 0;
     std::size_t agents = 0;
     std::size_t keepers = 0;
-    std::size_t stores = 0;             ///< members of etcd
+    std::size_t stores = 0;  ///< members of etcd
+    std::size_t gateways = 0;
     std::int64_t other_controller = 0;  ///< process of a controller that start() did not start; 0:
                                         ///< none
   };
-  /// Ends the controller, the agents and, unless they are kept, the keepers with all ranks.
+  /// Ends the gateway, the controller, the agents and, unless they are kept, the keepers with all
+  /// ranks.
   [[nodiscard]] Result<Ended> stop(Keepers keepers);
 
   /// Its own nodes.
   [[nodiscard]] const std::vector<LocalNode>& nodes() const { return nodes_; }
-  /// The processes that belong to it: controllers, agents and members of etcd.
+  /// The processes that belong to it: controllers, agents, gateway and members of
+  /// etcd.
   [[nodiscard]] const LocalRecord& record() const { return *record_; }
   /// Nodes of fleet.yaml that it starts no agents for.
   struct Others {

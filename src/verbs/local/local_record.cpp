@@ -11,7 +11,8 @@ namespace orrery {
 constexpr auto enum_words(LocalRole) {
   return std::to_array<EnumWord<LocalRole>>({{"agent", LocalRole::kAgent},
                                              {"controller", LocalRole::kController},
-                                             {"store", LocalRole::kStore}});
+                                             {"store", LocalRole::kStore},
+                                             {"gateway", LocalRole::kGateway}});
 }
 
 template <class Visitor, SameStruct<ProcessIdentity> Self>
@@ -42,6 +43,7 @@ void describe(Visitor& visitor, Self& r) {
   visitor.required("boot", r.boot);
   visitor.required("machine_boot", r.machine_boot);
   visitor.optional("servers", r.servers);
+  visitor.optional("gateway", r.gateway);
   visitor.optional("processes", r.processes);
 }
 

@@ -14,13 +14,13 @@
 
 namespace orrery {
 
-enum class LocalRole : std::uint8_t { kAgent, kController, kStore };
+enum class LocalRole : std::uint8_t { kAgent, kController, kStore, kGateway };
 
 struct LocalProcess {
   std::string name;  ///< of an agent: name of the node
   LocalRole role = LocalRole::kAgent;
   ProcessIdentity process;
-  std::string controller;  ///< addresses of controllers that an agent was given
+  std::string controller;  ///< addresses of controllers that an agent or gateway was given
 };
 
 /// The servers of a cluster with several controllers. Empty lists: it has one, with DIR/store.
@@ -37,6 +37,7 @@ struct LocalRecord {
   std::uint64_t boot = 1;
   std::string machine_boot;
   LocalServers servers;
+  std::string gateway;  ///< host:port of the gateway for clients; empty: none was started yet
   std::vector<LocalProcess> processes;
 
   /// The process of this name and role, which is added where there is none.

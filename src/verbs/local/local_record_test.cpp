@@ -17,6 +17,7 @@ TEST(LocalRecordTest, WhatWasWrittenIsReadAgain) {
                     .http = {"127.0.0.1:3"},
                     .etcd = {"127.0.0.1:1"},
                     .etcd_peers = {"127.0.0.1:4"}};
+  record.gateway = "127.0.0.1:5";
   record.process(LocalRole::kStore, "etcd-1").process = {17, 4};
   ASSERT_TRUE(write_local_record(storage, files.path(""), record));
   LocalRecord again = read_local_record(storage, files.path("")).value();
@@ -25,6 +26,7 @@ TEST(LocalRecordTest, WhatWasWrittenIsReadAgain) {
   EXPECT_EQ(again.servers.http, record.servers.http);
   EXPECT_EQ(again.servers.etcd, record.servers.etcd);
   EXPECT_EQ(again.servers.etcd_peers, record.servers.etcd_peers);
+  EXPECT_EQ(again.gateway, record.gateway);
   ASSERT_EQ(again.processes.size(), 1u);
   EXPECT_EQ(again.process(LocalRole::kStore, "etcd-1").process.pid, 17);
   EXPECT_EQ(again.processes.size(), 1u) << "it has the role that it was written with";

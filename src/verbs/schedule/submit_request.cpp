@@ -12,19 +12,6 @@ namespace {
 
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
-/// Returns the file name of a program, with '-' for each character that a job's name cannot have.
-std::string name_of_program(const std::string& program) {
-  constexpr std::size_t kNameMax = 64;
-  std::string name = std::filesystem::path(program).filename().string();
-  for (char& c : name) {
-    const bool fit =
-        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
-    if (!fit) c = '-';
-  }
-  name.resize(std::min(name.size(), kNameMax));
-  return name.empty() ? "job" : name;
-}
-
 Result<std::string> absolute_directory(const std::string& asked) {
   std::error_code failed;
   const std::filesystem::path path =
@@ -74,17 +61,6 @@ Status add_dependencies(const SubmitOptions& options, JobSpec& spec) {
     spec.after.push_back(*std::move(after));
   }
   return {};
-}
-
-/// Returns the text of a spec after reading it back. Errors have no line, because the user has not
-/// seen this text.
-Result<std::string> checked_text(const JobSpec& spec) {
-  std::string text = write_job_spec(spec);
-  const Result<Document> document = Document::parse(text, "");
-  if (!document) return input_error({}, document.error().message);
-  const Result<JobSpec> read = read_job_spec(*document);
-  if (!read) return input_error({}, read.error().message);
-  return text;
 }
 
 /// Sets a variable; a later value replaces an earlier one of the same name.
@@ -172,6 +148,27 @@ Result<LaunchSpec> launch_of(const SubmitOptions& options,
 
 }  // namespace
 
+std::string job_name_of(const std::string& path) {
+  constexpr std::size_t kNameMax = 64;
+  std::string name = std::filesystem::path(path).filename().string();
+  for (char& c : name) {
+    const bool fit =
+        std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
+    if (!fit) c = '-';
+  }
+  name.resize(std::min(name.size(), kNameMax));
+  return name.empty() ? "job" : name;
+}
+
+Result<std::string> checked_job_text(const JobSpec& spec) {
+  std::string text = write_job_spec(spec);
+  const Result<Document> document = Document::parse(text, "");
+  if (!document) return input_error({}, document.error().message);
+  const Result<JobSpec> read = read_job_spec(*document);
+  if (!read) return input_error({}, read.error().message);
+  return text;
+}
+
 Status take_bounds(const std::string& by, const std::string& under, JobSpec& spec) {
   if (!by.empty()) {
     const Result<Instant> deadline = point_in_time(by);
@@ -189,7 +186,7 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
                                      const std::vector<std::string>& command) {
   if (command.empty()) return input_error({}, "nothing after --: expected a program to run");
   JobSpec spec;
-  spec.name = options.name.empty() ? name_of_program(command.front()) : options.name;
+  spec.name = options.name.empty() ? job_name_of(command.front()) : options.name;
   spec.tenant = options.tenant;
   spec.priority = options.terms.priority;
   spec.software.framework = options.launch.framework;
@@ -212,7 +209,7 @@ Result<std::string> command_job_spec(const SubmitOptions& options,
   Result<LaunchSpec> launch = launch_of(options, command);
   if (!launch) return forward_error(launch);
   spec.launch = *std::move(launch);
-  return checked_text(spec);
+  return checked_job_text(spec);
 }
 
 Result<std::string> overruled_job_spec(const SubmitOptions& options, std::string text) {
@@ -223,7 +220,7 @@ Result<std::string> overruled_job_spec(const SubmitOptions& options, std::string
   Result<JobSpec> spec = read_job_spec(*document);
   if (!spec) return forward_error(spec);
   if (Status said = overrule(options, *spec); !said) return forward_error(said);
-  return checked_text(*spec);
+  return checked_job_text(*spec);
 }
 
 bool is_script(const std::string& file, std::string_view text) {
@@ -243,7 +240,7 @@ Result<ScriptSpec> script_job_spec(const SubmitOptions& options, std::string_vie
                                                       .unknown = unknown});
   if (!job) return forward_error(job);
   if (Status said = overrule(options, job->spec); !said) return forward_error(said);
-  Result<std::string> text = checked_text(job->spec);
+  Result<std::string> text = checked_job_text(job->spec);
   if (!text) return input_error({options.file.name, 0, 0}, text.error().message);
   return ScriptSpec{*std::move(text), std::move(job->notes)};
 }

@@ -62,6 +62,14 @@ struct SubmitOptions {
   bool dry_run = false;
 };
 
+/// Returns the last part of a path, with '-' for each character that a job's name cannot have;
+/// "job" where nothing is left.
+[[nodiscard]] std::string job_name_of(const std::string& path);
+
+/// Returns the text of a spec after reading it back. Errors (kInput) have no line, because the user
+/// has not seen this text.
+[[nodiscard]] Result<std::string> checked_job_text(const JobSpec& spec);
+
 /// Takes `by` and `under` as a job's deadline and budget, where they are not empty. Errors name the
 /// option.
 [[nodiscard]] Status take_bounds(const std::string& by, const std::string& under, JobSpec& spec);

@@ -1,6 +1,17 @@
-#include "runtime/text/tokenizer.hpp"
+#include "tokens/tokenizer.hpp"
+
+#include <array>
+#include <utility>
 
 namespace orrery {
+
+TokenText Tokenizer::text_of(std::int32_t token, TokenUse) const {
+  std::string bytes = decode(std::array{token});
+  if (bytes.empty()) return {};
+  return {TokenText::Kind::kBytes, std::move(bytes)};
+}
+
+std::optional<std::int32_t> Tokenizer::named(std::string_view) const { return std::nullopt; }
 
 void ByteTokenizer::encode(std::string_view text, std::vector<std::int32_t>& to) const {
   for (const char c : text) to.push_back(static_cast<unsigned char>(c));

@@ -1,0 +1,168 @@
+// orrery-serve: the reference inference engine (inference/server/serving_replica.hpp).
+//
+// Started by Orrery it reports to its keeper where it serves (ORRERY_PROGRESS, ORRERY_ADDRESS); by
+// itself it is a server of one model. SIGTERM and SIGINT end it once its requests have ended.
+#include <fmt/format.h>
+#include <sys/signalfd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "apps/option_hooks.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "base/system/real_env.hpp"
+#include "base/text/quantity_text.hpp"
+#include "base/text/terminal_text.hpp"
+#include "inference/engine/model_files.hpp"
+#include "inference/server/serving_replica.hpp"
+
+namespace orrery {
+namespace {
+
+struct Options {
+  ModelFiles files;
+  std::string kv_memory;
+  ServingReplica::Options replica;
+};
+
+int complain(const Error& error) {
+  fmt::print(stderr, "orrery-serve: {}\n", terminal_text(error.text(), Newlines::kKept));
+  return error.kind == ErrorKind::kInput ? 2 : 1;
+}
+
+std::string variable(const char* name, std::string absent = {}) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::move(absent) : value;
+}
+
+sigset_t ending_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGTERM);
+  ::sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+/// Calls back on the loop for each signal that ends the program.
+class EndingSignals final : public ReadyHandler {
+ public:
+  EndingSignals(RealLoop& loop, Callback told) : loop_(loop), told_(std::move(told)) {}
+  ~EndingSignals() override {
+    if (watch_ != WatchId::kNone) loop_.unwatch(watch_);
+  }
+
+  [[nodiscard]] Status watch() {
+    const sigset_t signals = ending_signals();
+    descriptor_ = FileDescriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
+    if (!descriptor_.valid()) {
+      return environment_error("cannot watch signals: " + std::generic_category().message(errno));
+    }
+    Result<WatchId> watch = loop_.watch(descriptor_.get(), EPOLLIN, *this);
+    if (!watch) return forward_error(watch);
+    watch_ = *watch;
+    return {};
+  }
+
+  void on_ready(std::uint32_t /*events*/) override {
+    signalfd_siginfo signal{};
+    while (::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal) told_();
+  }
+
+ private:
+  RealLoop& loop_;
+  Callback told_;
+  FileDescriptor descriptor_;
+  WatchId watch_ = WatchId::kNone;
+};
+
+int serve(Options options) {
+  if (!options.kv_memory.empty()) {
+    const Result<Bytes> memory = parse<Bytes>(options.kv_memory);
+    if (!memory) {
+      return complain({ErrorKind::kInput, "--kv-memory: " + memory.error().message, {}});
+    }
+    options.replica.engine.kv_memory = *memory;
+  }
+  options.replica.engine.load = [files = options.files] { return load_served_model(files); };
+  options.replica.host = variable("ORRERY_ADDRESS", "127.0.0.1");
+  options.replica.progress = variable("ORRERY_PROGRESS");
+  options.replica.announce = [](const std::string& line) {
+    fmt::print("{}\n", terminal_text(line, Newlines::kKept));
+    std::fflush(stdout);
+  };
+  Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
+  if (!real) return complain(real.error());
+  auto replica = ServingReplica::start((*real)->loop(), (*real)->env(), std::move(options.replica),
+                                       [&real] { (*real)->stop(); });
+  if (!replica) return complain(replica.error());
+  bool draining = false;
+  EndingSignals signals((*real)->loop(), [&] {
+    // A second signal does not wait for the requests.
+    if (std::exchange(draining, true)) return (*real)->stop();
+    (*replica)->drain();
+  });
+  if (Status watched = signals.watch(); !watched) return complain(watched.error());
+  (*real)->run();
+  const std::optional<Error>& failure = (*replica)->failure();
+  return failure ? complain(*failure) : 0;
+}
+
+constexpr const char* kHelp =
+    "orrery-serve, the reference inference engine of Orrery, serves a model that orrery-train "
+    "trained (a dense GPT or Llama) with the API of OpenAI: /v1/completions, "
+    "/v1/chat/completions, /v1/models, /health, /metrics.\n\n"
+    "  orrery-serve --checkpoint build/quickstart/run/checkpoint\n"
+    "                                 the model of scripts/quickstart, on any free port\n"
+    "  orrery-serve --checkpoint DIR --training FILE --listen 127.0.0.1:8000\n\n"
+    "The models have no chat template: a chat is the contents of its messages, each followed by a "
+    "newline. Beyond OpenAI's parameters, top_k, ignore_eos and return_token_ids are known; n, "
+    "echo, logprobs, penalties and tools are refused.\n";
+
+}  // namespace
+}  // namespace orrery
+
+int main(int argc, char** argv) {
+  orrery::Options options;
+  auto& engine = options.replica.engine;
+  CLI::App app(orrery::kHelp, "orrery-serve");
+  app.set_version_flag("--version", ORRERY_VERSION);
+  app.add_option("--checkpoint", options.files.checkpoint, "directory of checkpoints")->required();
+  app.add_option(
+      "--training", options.files.training,
+      "training spec of the model (default: training.yaml in the directory or above it)");
+  app.add_option("--tokenizer", options.files.tokenizer,
+                 "SentencePiece model (default: data.tokenizer of the training spec)");
+  app.add_option("--model", options.replica.server.model,
+                 "name of the served model (default: that of the training spec)");
+  app.add_option("--listen", options.replica.listen, "HOST:PORT to listen on; port 0: any")
+      ->capture_default_str();
+  app.add_option("--slots", engine.limits.slots, "texts that are generated at once")
+      ->capture_default_str();
+  auto* blocks = app.add_option("--kv-blocks", engine.limits.blocks,
+                                "blocks of 16 tokens of the KV cache (default: enough for the "
+                                "whole context in each slot)");
+  app.add_option("--kv-memory", options.kv_memory, "memory of the KV cache, such as \"512 MB\"")
+      ->excludes(blocks);
+  app.add_option("--step-tokens", engine.limits.step_tokens, "most tokens computed in a step")
+      ->capture_default_str();
+  app.add_option("--waiting", options.replica.server.waiting_max,
+                 "requests that may wait for a slot; more are refused with 429")
+      ->capture_default_str();
+  app.add_option("--step-log", engine.step_log,
+                 "CSV file with a line for each step: time, tokens, seconds");
+  orrery::hook_options(app);
+  CLI11_PARSE(app, argc, argv);
+  orrery::drop_ignored_option(app);
+  const sigset_t ending = orrery::ending_signals();
+  (void)::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  return orrery::serve(std::move(options));
+}

@@ -1,0 +1,133 @@
+// orrery serve
+#include <poll.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "apps/orrery/command.hpp"
+#include "apps/orrery/live_verb.hpp"
+#include "apps/orrery/output.hpp"
+#include "verbs/jobs/submitted_job.hpp"
+#include "verbs/services/service_request.hpp"
+#include "verbs/services/service_start.hpp"
+
+namespace orrery {
+namespace {
+
+struct ServiceVerbOptions {
+  ServiceOptions service;
+  std::string key_of;  ///< a running service that gets another key; empty: a new service
+  bool no_wait = false;
+  bool dry_run = false;
+};
+
+constexpr int kPauseMs = 200;
+
+/// Prints how the service is called, with a new key.
+Status show_service(const CommandOptions& options, LiveSession& session, std::uint64_t job,
+                    const v1::AddServiceKeyResponse& key) {
+  const Result<v1::ServiceView> service = service_of_job(session, job);
+  if (!service) return tl::unexpected(service.error());
+  return print_live(options, service_answer(*service, key));
+}
+
+Status add_key(const CommandOptions& options, const ServiceVerbOptions& asked) {
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  const Result<std::uint64_t> job = service_job(**session, asked.key_of);
+  if (!job) return tl::unexpected(job.error());
+  const Result<v1::AddServiceKeyResponse> key = add_service_key(**session, *job);
+  if (!key) return tl::unexpected(key.error());
+  return show_service(options, **session, *job, *key);
+}
+
+Status start_service(const CommandOptions& options, const ServiceVerbOptions& asked) {
+  const Result<std::string> spec =
+      service_spec(asked.service, options.command.value_or(std::vector<std::string>()));
+  if (!spec) return tl::unexpected(spec.error());
+  if (asked.dry_run) {
+    print_bytes(*spec);
+    return {};
+  }
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  const auto submitted =
+      submit_job(**session, {.text = *spec, .file = "command line", .messages = {}});
+  if (!submitted) return tl::unexpected(submitted.error());
+  const LiveAnswer accepted = submitted_answer(*submitted);
+  print_message("orrery: " + accepted.text + accepted.after);
+  const std::uint64_t job = submitted->id();
+  const Result<v1::AddServiceKeyResponse> key = add_service_key(**session, job);
+  if (!key) return tl::unexpected(key.error());
+  if (!asked.no_wait) {
+    const auto ready =
+        await_service(**session, job,
+                      {.pause = [] { (void)::poll(nullptr, 0, kPauseMs); }, .said = print_message});
+    if (!ready) return tl::unexpected(ready.error());
+  }
+  return show_service(options, **session, job, *key);
+}
+
+Status serve(const CommandOptions& options, const ServiceVerbOptions& asked) {
+  const bool new_one = !asked.service.artifact.empty();
+  if (new_one == !asked.key_of.empty()) {
+    return input_error({}, "expected the MODEL of a new service, or --key of a running one");
+  }
+  return new_one ? start_service(options, asked) : add_key(options, asked);
+}
+
+void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
+  ServiceOptions& service = asked.service;
+  verb.add_option(
+          "model", service.artifact,
+          "directory of checkpoints that orrery-train wrote; it must be there on every node")
+      ->type_name("MODEL");
+  verb.add_option("--name", service.name, "name of the service (default: that of the directory)");
+  verb.add_option("--model", service.model,
+                  "name by which clients ask for the model (default: that of the service)")
+      ->type_name("NAME");
+  verb.add_option("--engine", service.engine, "inference engine of the replicas: orrery")
+      ->type_name("NAME")
+      ->capture_default_str();
+  verb.add_option("--replicas", service.replicas, "number of replicas")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1u << 16))
+      ->capture_default_str();
+  verb.add_option("-n,--accelerators", service.accelerators, "accelerators of each replica")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
+  verb.add_option("--type", service.types, "acceptable types of accelerators (default: any)")
+      ->type_name("TYPE,..")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb.add_option("--tenant", service.tenant, "tenant that the service is charged to")
+      ->type_name("PATH")
+      ->capture_default_str();
+  verb.add_option("--key", asked.key_of,
+                  "make another key for a running service, named or by the job of a replica")
+      ->type_name("SERVICE");
+  verb.add_flag("--no-wait", asked.no_wait, "do not wait until a replica is ready");
+  verb.add_flag("--dry-run", asked.dry_run, "print the spec without submitting it");
+}
+
+}  // namespace
+
+void add_service_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
+  auto asked = std::make_shared<ServiceVerbOptions>();
+  CLI::App& verb = *app.add_subcommand(
+      "serve", "serve a model with the OpenAI API, or make another key for a service");
+  verb.footer(
+      "Examples:\n"
+      "  orrery serve run/checkpoint --replicas 2 --name chat\n"
+      "  orrery serve run/checkpoint -- --slots 4   (arguments of the inference engine)\n"
+      "  orrery serve --key chat\n"
+      "  orrery job chat   (replicas, latencies, cost)\n"
+      "  orrery cancel chat\n");
+  add_options(verb, *asked);
+  verb.callback([&options, &chosen, asked] {
+    chosen = [&options, asked] { return serve(options, *asked); };
+  });
+}
+
+}  // namespace orrery

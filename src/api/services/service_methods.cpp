@@ -1,0 +1,185 @@
+#include "api/services/service_methods.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "api/services/service_views.hpp"
+#include "executor/services/service_book.hpp"
+#include "orrery/v1/orrery.pb.h"
+
+namespace orrery {
+namespace {
+
+using CallPtr = std::shared_ptr<Call>;
+
+/// Whether a user may call services: who may submit jobs may, and clients.
+bool may_call(Role role) { return role == Role::kClient || role >= Role::kUser; }
+
+/// Answers gateways as soon as there is another table than the one they route by.
+class GatewayCalls : public std::enable_shared_from_this<GatewayCalls> {
+ public:
+  GatewayCalls(Controller& controller, const Env& env, const TokenBook& tokens)
+      : controller_(controller),
+        env_(env),
+        tokens_(tokens),
+        book_(controller.state(), controller.host().clock()) {}
+
+  void sync(const v1::SyncGatewayRequest& request, const CallPtr& call);
+  [[nodiscard]] ServiceBook& book() { return book_; }
+
+ private:
+  struct Waiting {
+    CallPtr call;
+    std::uint64_t epoch = 0;
+    TimerId timer;
+  };
+
+  void watch_events();
+  [[nodiscard]] const RouteTable& table();
+  void answer_changed();
+  void answer(const CallPtr& call, std::uint64_t epoch);
+  void give_up(std::uint64_t number);
+
+  Controller& controller_;
+  Env env_;
+  const TokenBook& tokens_;
+  ServiceBook book_;
+  std::map<std::uint64_t, Waiting> waiting_;
+  std::uint64_t numbers_ = 0;
+  bool watching_ = false;
+  bool posted_ = false;  ///< answer_changed() is about to be called
+};
+
+/// Follows events while gateways wait, one change for all events of a turn of the loop.
+void GatewayCalls::watch_events() {
+  if (std::exchange(watching_, true)) return;
+  auto number = std::make_shared<EventFeed::WatchNumber>();
+  *number = controller_.events().watch(
+      [weak = weak_from_this(), number, &events = controller_.events()](const TimedEvent& event) {
+        const std::shared_ptr<GatewayCalls> self = weak.lock();
+        if (self == nullptr) return events.unwatch(*number);
+        if (!ServiceBook::concerns(event.what) || std::exchange(self->posted_, true)) return;
+        self->env_.timers.call_after(Duration(), [weak] {
+          if (const auto calls = weak.lock()) calls->answer_changed();
+        });
+      });
+}
+
+const RouteTable& GatewayCalls::table() {
+  const Instant now = env_.clock.now_wall();
+  std::vector<RoutedKey> keys;
+  for (const UserToken& token : tokens_.all()) {
+    if (token.expires <= now || !may_call(token.user.role)) continue;
+    keys.push_back({token.user.credential, token.user.name, token.user.tenant});
+  }
+  std::ranges::sort(keys, {}, &RoutedKey::sha256);
+  book_.set_keys(std::move(keys));
+  return book_.table();
+}
+
+void GatewayCalls::sync(const v1::SyncGatewayRequest& request, const CallPtr& call) {
+  constexpr std::uint32_t kWaitMaxMs = 30'000;
+  if (request.gateway().empty()) {
+    return call->finish({CallCode::kInvalidArgument, "gateway is empty, expected its name"});
+  }
+  watch_events();
+  book_.take(gateway_report(request));
+  const std::uint32_t wait = std::min(request.wait_ms(), kWaitMaxMs);
+  if (table().epoch != request.epoch() || wait == 0) return answer(call, request.epoch());
+  const std::uint64_t number = ++numbers_;
+  Waiting& waiting = waiting_[number];
+  waiting = {call, request.epoch(), {}};
+  waiting.timer =
+      env_.timers.call_after(Duration::milliseconds(wait), [weak = weak_from_this(), number] {
+        if (const auto calls = weak.lock()) calls->give_up(number);
+      });
+  call->when_gone([weak = weak_from_this(), number] {
+    const auto calls = weak.lock();
+    if (calls == nullptr) return;
+    const auto at = calls->waiting_.find(number);
+    if (at == calls->waiting_.end()) return;
+    calls->env_.timers.cancel(at->second.timer);
+    calls->waiting_.erase(at);
+  });
+}
+
+void GatewayCalls::give_up(std::uint64_t number) {
+  const auto at = waiting_.find(number);
+  if (at == waiting_.end()) return;
+  const Waiting waiting = std::move(at->second);
+  waiting_.erase(at);
+  answer(waiting.call, waiting.epoch);
+}
+
+void GatewayCalls::answer_changed() {
+  posted_ = false;
+  const std::uint64_t epoch = table().epoch;
+  std::vector<Waiting> changed;
+  for (auto at = waiting_.begin(); at != waiting_.end();) {
+    if (at->second.epoch == epoch) {
+      ++at;
+      continue;
+    }
+    changed.push_back(std::move(at->second));
+    at = waiting_.erase(at);
+  }
+  for (const Waiting& each : changed) {
+    env_.timers.cancel(each.timer);
+    answer(each.call, each.epoch);
+  }
+}
+
+/// Answers with the table if it is not that of `epoch`. The events that it follows from are durable
+/// before it leaves.
+void GatewayCalls::answer(const CallPtr& call, std::uint64_t epoch) {
+  v1::SyncGatewayResponse response;
+  response.set_epoch(table().epoch);
+  if (response.epoch() != epoch) add_routes(table(), response);
+  controller_.after_durable([call, response = std::move(response)] { call->reply(response); });
+}
+
+/// Adds the service to the job in an answer.
+class JobWithService final : public ForwardedCall {
+ public:
+  JobWithService(std::shared_ptr<Call> inner, Controller& controller,
+                 std::shared_ptr<GatewayCalls> calls)
+      : ForwardedCall(std::move(inner)), controller_(controller), calls_(std::move(calls)) {}
+
+  void send(const google::protobuf::Message& message) override {
+    const auto* job = dynamic_cast<const v1::Job*>(&message);
+    if (job == nullptr || job->kind() != "Serve" || job->id() >= controller_.state().jobs() ||
+        !controller_.state().has(JobId::at(job->id()))) {
+      return inner().send(message);
+    }
+    v1::Job shown = *job;
+    const ServiceSummary summary = calls_->book().summary(JobId::at(job->id()));
+    *shown.mutable_service() = service_view(summary, controller_.state());
+    inner().send(shown);
+  }
+
+ private:
+  Controller& controller_;
+  std::shared_ptr<GatewayCalls> calls_;
+};
+
+}  // namespace
+
+void add_service_methods(MethodTable& table, Controller& controller, const Env& env,
+                         const TokenBook& tokens) {
+  const auto calls = std::make_shared<GatewayCalls>(controller, env, tokens);
+  table.add<v1::SyncGatewayRequest>("SyncGateway",
+                                    {Role::kOperator, Effect::kRead, Scope::kCluster},
+                                    [calls](const v1::SyncGatewayRequest& request,
+                                            const CallPtr& call) { calls->sync(request, call); });
+  Method get_job = *table.find("GetJob");
+  get_job.handle = [handle = get_job.handle, calls, &controller](
+                       const google::protobuf::Message& request, const CallPtr& call) {
+    handle(request, std::make_shared<JobWithService>(call, controller, calls));
+  };
+  table.add("GetJob", std::move(get_job));
+}
+
+}  // namespace orrery

@@ -1,0 +1,157 @@
+// api/services/service_methods_test.cpp - gateways ask a controller for their table, and a job
+// shows the service that it is a replica of.
+#include "api/services/service_methods.hpp"
+
+#include <algorithm>
+
+#include "api/services/service_views.hpp"
+#include "api/serving_test.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr const char* kService =
+    "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{replicas: 2, accelerators: 1}]\n"
+    "revisions: [{model: gpt, artifact: /models/gpt}]\n";
+
+class ServiceMethodsTest : public ServerTest {
+ protected:
+  std::uint64_t submit_service() {
+    v1::SubmitJobRequest asked;
+    asked.set_spec(kService);
+    const auto answer = client().call<v1::SubmitJobResponse>("SubmitJob", asked);
+    EXPECT_TRUE(answer) << answer.error().text();
+    return answer->id();
+  }
+  v1::SyncGatewayRequest request(std::uint64_t epoch, std::uint32_t wait_ms = 0) {
+    v1::SyncGatewayRequest asked;
+    asked.set_gateway("g1");
+    asked.set_url("http://127.0.0.1:8080");
+    asked.set_epoch(epoch);
+    asked.set_wait_ms(wait_ms);
+    return asked;
+  }
+  Result<v1::SyncGatewayResponse> sync(const v1::SyncGatewayRequest& asked,
+                                       const std::string& token = "operator") {
+    return client(token).call<v1::SyncGatewayResponse>("SyncGateway", asked);
+  }
+};
+
+TEST_F(ServiceMethodsTest, AGatewayGetsTheTableOnceAndWaitsForTheNext) {
+  const auto first = sync(request(0));
+  ASSERT_TRUE(first) << first.error().text();
+  EXPECT_GT(first->epoch(), 0u);
+  EXPECT_EQ(first->services_size(), 0);
+  const auto again = sync(request(first->epoch()));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->epoch(), first->epoch());
+  EXPECT_EQ(again->keys_size(), 0) << "nothing is sent twice";
+  // The answer of a call that waits comes with the submission, long before its 30 s are over.
+  std::thread submits([&] { (void)submit_service(); });
+  const auto next = sync(request(first->epoch(), 30'000));
+  submits.join();
+  ASSERT_TRUE(next) << next.error().text();
+  EXPECT_GT(next->epoch(), first->epoch());
+  ASSERT_EQ(next->services_size(), 1);
+  EXPECT_EQ(next->services(0).model(), "gpt");
+  EXPECT_EQ(next->services(0).tenant(), "default");
+}
+
+TEST_F(ServiceMethodsTest, TheKeysAreThoseOfWhomMayCallServices) {
+  const auto table = sync(request(0));
+  ASSERT_TRUE(table);
+  std::vector<std::string> names;
+  for (const v1::RoutedKey& key : table->keys()) {
+    names.push_back(key.name());
+    EXPECT_EQ(key.sha256(), sha256_text(key.name()));
+  }
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"admin", "client", "operator", "user"}));
+  const std::uint64_t id = submit_service();
+  v1::AddServiceKeyRequest asked;
+  asked.set_id(id);
+  const auto key = client("user").call<v1::AddServiceKeyResponse>("AddServiceKey", asked);
+  ASSERT_TRUE(key) << key.error().text();
+  const auto later = sync(request(table->epoch()));
+  ASSERT_TRUE(later);
+  const auto& keys = later->keys();
+  const auto added = std::ranges::find(keys, sha256_text(key->key()), &v1::RoutedKey::sha256);
+  ASSERT_NE(added, keys.end());
+  EXPECT_EQ(added->tenant(), "default");
+}
+
+TEST_F(ServiceMethodsTest, OnlyOperatorsRunGateways) {
+  for (const char* role : {"client", "viewer", "user"})
+    EXPECT_FALSE(sync(request(0), role)) << role;
+  v1::SyncGatewayRequest unnamed = request(0);
+  unnamed.clear_gateway();
+  EXPECT_FALSE(sync(unnamed));
+}
+
+TEST_F(ServiceMethodsTest, AJobShowsItsServiceWithWhatGatewaysMeasured) {
+  const std::uint64_t id = submit_service();
+  GatewayReport report{
+      .gateway = "g1", .url = "http://127.0.0.1:8080", .services = {}, .replicas = {}};
+  ServiceReport& service = report.services.emplace_back();
+  service.service = id;
+  service.counts = {.completed = 3, .prompt_tokens = 30, .output_tokens = 60};
+  service.window = Duration::seconds(10);
+  service.window_output_tokens = 60;
+  service.window_requests = 3;
+  service.ttft.add(Duration::milliseconds(100));
+  report.replicas.push_back({id, 0, 2});
+  ASSERT_TRUE(sync(sync_request(report)));
+  v1::GetJobRequest asked;
+  asked.set_id(id + 1);
+  const auto job = client("viewer").call<v1::Job>("GetJob", asked);
+  ASSERT_TRUE(job) << job.error().text();
+  const v1::ServiceView& view = job->service();
+  EXPECT_EQ(view.id(), id);
+  EXPECT_EQ(view.model(), "gpt");
+  ASSERT_EQ(view.endpoints_size(), 1);
+  EXPECT_EQ(view.endpoints(0), "http://127.0.0.1:8080");
+  ASSERT_EQ(view.replicas_size(), 2);
+  EXPECT_EQ(view.replicas(0).in_flight(), 2u);
+  EXPECT_EQ(view.replicas(1).state(), "requested");
+  EXPECT_EQ(view.counts().completed(), 3u);
+  EXPECT_DOUBLE_EQ(view.tokens_s(), 6);
+  EXPECT_NEAR(view.ttft_s().p50(), 0.1, 0.01);
+  v1::GetJobRequest other;
+  other.set_id(submit());
+  EXPECT_FALSE(client().call<v1::Job>("GetJob", other)->has_service());
+}
+
+TEST(ServiceViews, ReadBackWhatIsWritten) {
+  GatewayReport report{
+      .gateway = "g", .url = "u", .epoch = 7, .services = {}, .replicas = {{4, 2, 9}}};
+  ServiceReport& service = report.services.emplace_back();
+  service.service = 4;
+  service.counts = {1, 2, 3, 4, 5, 6};
+  service.window = Duration::milliseconds(1500);
+  service.window_prompt_tokens = 8;
+  service.window_output_tokens = 9;
+  service.window_requests = 10;
+  service.ttft.add(Duration::milliseconds(3));
+  service.ttft.add(Duration::seconds(3));
+  const GatewayReport read = gateway_report(sync_request(report));
+  EXPECT_EQ(read.epoch, 7u);
+  EXPECT_EQ(read.replicas.at(0).in_flight, 9u);
+  EXPECT_EQ(read.services.at(0).counts.output_tokens, 6u);
+  EXPECT_EQ(read.services[0].window, Duration::milliseconds(1500));
+  EXPECT_EQ(read.services[0].window_requests, 10u);
+  EXPECT_EQ(read.services[0].ttft.count(), 2u);
+  EXPECT_EQ(read.services[0].ttft.quantile(1), service.ttft.quantile(1));
+  const RouteTable table{.epoch = 3,
+                         .services = {{4, "chat", "gpt", "a/b", {{4, 1, "h:1", 8}}}},
+                         .keys = {{"00", "n", "a"}}};
+  v1::SyncGatewayResponse response;
+  response.set_epoch(3);
+  add_routes(table, response);
+  EXPECT_EQ(routes_of(response), table);
+  v1::SyncGatewayRequest wrong;
+  wrong.add_services()->add_ttft()->set_bucket(1'000'000);
+  EXPECT_EQ(gateway_report(wrong).services.at(0).ttft.count(), 0u);
+}
+
+}  // namespace
+}  // namespace orrery

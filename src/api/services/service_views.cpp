@@ -1,0 +1,187 @@
+#include "api/services/service_views.hpp"
+
+namespace orrery {
+namespace {
+
+using Buckets = google::protobuf::RepeatedPtrField<v1::HistogramBucket>;
+
+LatencyHistogram histogram(const Buckets& buckets) {
+  LatencyHistogram made;
+  for (const v1::HistogramBucket& each : buckets) {
+    if (each.bucket() < LatencyHistogram::kBuckets) made.add(each.bucket(), each.count());
+  }
+  return made;
+}
+
+void add_buckets(const LatencyHistogram& from, Buckets& to) {
+  std::uint32_t bucket = 0;
+  for (const std::uint64_t count : from.buckets()) {
+    if (count > 0) {
+      v1::HistogramBucket& added = *to.Add();
+      added.set_bucket(bucket);
+      added.set_count(count);
+    }
+    ++bucket;
+  }
+}
+
+ServiceCounts counts_of(const v1::ServiceCounts& counts) {
+  return {.completed = counts.completed(),
+          .cancelled = counts.cancelled(),
+          .shed = counts.shed(),
+          .failed = counts.failed(),
+          .prompt_tokens = counts.prompt_tokens(),
+          .output_tokens = counts.output_tokens()};
+}
+
+void write_counts(const ServiceCounts& counts, v1::ServiceCounts& to) {
+  to.set_completed(counts.completed);
+  to.set_cancelled(counts.cancelled);
+  to.set_shed(counts.shed);
+  to.set_failed(counts.failed);
+  to.set_prompt_tokens(counts.prompt_tokens);
+  to.set_output_tokens(counts.output_tokens);
+}
+
+void write_quantiles(const LatencyHistogram& from, v1::Quantiles& to) {
+  to.set_p50(from.quantile(0.5).count_seconds());
+  to.set_p99(from.quantile(0.99).count_seconds());
+}
+
+void write_replica(const ReplicaView& replica, const State& state, v1::ServiceReplica& to) {
+  to.set_job(replica.job.value());
+  to.set_attempt(replica.attempt);
+  to.set_state(replica.state);
+  if (replica.node.valid()) to.set_node(state.setup().topology->node_name(replica.node));
+  to.set_pid(replica.report.pid);
+  to.set_endpoint(replica.report.endpoint);
+  to.set_slots(replica.report.slots);
+  to.set_in_flight(replica.in_flight);
+  if (replica.starts) to.set_start_s(replica.starts->count_seconds());
+}
+
+}  // namespace
+
+GatewayReport gateway_report(const v1::SyncGatewayRequest& request) {
+  GatewayReport report;
+  report.gateway = request.gateway();
+  report.url = request.url();
+  report.epoch = request.epoch();
+  for (const v1::ServiceReport& each : request.services()) {
+    ServiceReport& service = report.services.emplace_back();
+    service.service = each.service();
+    service.counts = counts_of(each.counts());
+    service.window = Duration::from_seconds(each.window_s());
+    service.window_prompt_tokens = each.window_prompt_tokens();
+    service.window_output_tokens = each.window_output_tokens();
+    service.window_requests = each.window_requests();
+    service.ttft = histogram(each.ttft());
+    service.tpot = histogram(each.tpot());
+  }
+  for (const v1::ReplicaLoad& each : request.replicas()) {
+    report.replicas.push_back({each.job(), each.attempt(), each.in_flight()});
+  }
+  return report;
+}
+
+v1::SyncGatewayRequest sync_request(const GatewayReport& report) {
+  v1::SyncGatewayRequest request;
+  request.set_gateway(report.gateway);
+  request.set_url(report.url);
+  request.set_epoch(report.epoch);
+  for (const ServiceReport& each : report.services) {
+    v1::ServiceReport& service = *request.add_services();
+    service.set_service(each.service);
+    write_counts(each.counts, *service.mutable_counts());
+    service.set_window_s(each.window.count_seconds());
+    service.set_window_prompt_tokens(each.window_prompt_tokens);
+    service.set_window_output_tokens(each.window_output_tokens);
+    service.set_window_requests(each.window_requests);
+    add_buckets(each.ttft, *service.mutable_ttft());
+    add_buckets(each.tpot, *service.mutable_tpot());
+  }
+  for (const ReplicaLoad& each : report.replicas) {
+    v1::ReplicaLoad& load = *request.add_replicas();
+    load.set_job(each.job);
+    load.set_attempt(each.attempt);
+    load.set_in_flight(each.in_flight);
+  }
+  return request;
+}
+
+void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
+  for (const RoutedService& each : table.services) {
+    v1::RoutedService& service = *response.add_services();
+    service.set_id(each.id);
+    service.set_name(each.name);
+    service.set_model(each.model);
+    service.set_tenant(each.tenant);
+    for (const RoutedReplica& one : each.replicas) {
+      v1::RoutedReplica& replica = *service.add_replicas();
+      replica.set_job(one.job);
+      replica.set_attempt(one.attempt);
+      replica.set_endpoint(one.endpoint);
+      replica.set_slots(one.slots);
+    }
+  }
+  for (const RoutedKey& each : table.keys) {
+    v1::RoutedKey& key = *response.add_keys();
+    key.set_sha256(each.sha256);
+    key.set_name(each.name);
+    key.set_tenant(each.tenant);
+  }
+}
+
+RouteTable routes_of(const v1::SyncGatewayResponse& response) {
+  RouteTable table{.epoch = response.epoch(), .services = {}, .keys = {}};
+  for (const v1::RoutedService& each : response.services()) {
+    RoutedService& service = table.services.emplace_back();
+    service.id = each.id();
+    service.name = each.name();
+    service.model = each.model();
+    service.tenant = each.tenant();
+    for (const v1::RoutedReplica& one : each.replicas()) {
+      service.replicas.push_back({one.job(), one.attempt(), one.endpoint(), one.slots()});
+    }
+  }
+  for (const v1::RoutedKey& each : response.keys()) {
+    table.keys.push_back({each.sha256(), each.name(), each.tenant()});
+  }
+  return table;
+}
+
+v1::ServiceView service_view(const ServiceSummary& summary, const State& state) {
+  v1::ServiceView view;
+  view.set_id(summary.id);
+  view.set_name(summary.name);
+  view.set_model(summary.model);
+  for (const std::string& url : summary.urls) view.add_endpoints(url);
+  for (const ReplicaView& replica : summary.replicas) {
+    write_replica(replica, state, *view.add_replicas());
+  }
+  const ServiceReport& measured = summary.measured;
+  write_counts(measured.counts, *view.mutable_counts());
+  view.set_window_s(measured.window.count_seconds());
+  view.set_window_requests(measured.window_requests);
+  if (measured.ttft.count() > 0) write_quantiles(measured.ttft, *view.mutable_ttft_s());
+  if (measured.tpot.count() > 0) write_quantiles(measured.tpot, *view.mutable_tpot_s());
+  if (measured.window > Duration()) {
+    view.set_tokens_s(static_cast<double>(measured.window_output_tokens) /
+                      measured.window.count_seconds());
+  }
+  if (summary.usd_per_million_tokens) {
+    view.set_usd_per_million_tokens(*summary.usd_per_million_tokens);
+  }
+  if (summary.predicted) {
+    const ServicePrediction& predicted = *summary.predicted;
+    v1::ServicePrediction& to = *view.mutable_predicted();
+    to.set_ttft_s(predicted.ttft_s);
+    to.set_tpot_s(predicted.tpot_s);
+    to.set_tpot_full_s(predicted.tpot_full_s);
+    to.set_tokens_s(predicted.tokens_s);
+    to.set_usd_per_million_tokens(predicted.usd_per_million_tokens);
+  }
+  return view;
+}
+
+}  // namespace orrery

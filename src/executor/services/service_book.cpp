@@ -1,0 +1,292 @@
+#include "executor/services/service_book.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <type_traits>
+#include <utility>
+
+#include "base/format/document.hpp"
+#include "base/format/field_writer.hpp"
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr double kMillion = 1e6;
+
+/// Returns the index in the name of a job of an array; none: it is in no array.
+std::optional<std::uint64_t> index_of(const Job& job) {
+  const std::size_t bracket = job.name.rfind('[');
+  if (bracket == job.name.npos) return std::nullopt;
+  std::uint64_t index = 0;
+  const char* const end = job.name.data() + job.name.size();
+  const auto [at, error] = std::from_chars(job.name.data() + bracket + 1, end, index);
+  if (error != std::errc() || at == end || *at != ']') return std::nullopt;
+  return index;
+}
+
+bool takes_requests(const Job& job) {
+  return job.phase == JobPhase::kRunning && job.replica &&
+         job.replica->report.phase == ReplicaPhase::kReady;
+}
+
+/// Returns the name that clients ask a service for: that of its revision, else the service's.
+std::string model_in(const Job& job) {
+  const Result<Document> document = Document::parse(job.spec, "the job's spec");
+  if (document) {
+    const Result<JobSpec> spec = read_job_spec(*document);
+    if (spec && !spec->revisions.empty()) return spec->revisions.front().model;
+  }
+  return service_name(job);
+}
+
+std::string state_word(const Job& job) {
+  switch (job.phase) {
+    case JobPhase::kHeld:
+    case JobPhase::kQueued:
+      return "requested";
+    case JobPhase::kStarting:
+    case JobPhase::kRunning:
+      return job.replica ? std::string(word_of(job.replica->report.phase)) : "placed";
+    case JobPhase::kStopping:
+      return "draining";
+    case JobPhase::kFailed:
+      return "failed";
+    case JobPhase::kFinished:
+    case JobPhase::kCancelled:
+      break;
+  }
+  return "gone";
+}
+
+ServiceCounts& operator+=(ServiceCounts& sum, const ServiceCounts& more) {
+  sum.completed += more.completed;
+  sum.cancelled += more.cancelled;
+  sum.shed += more.shed;
+  sum.failed += more.failed;
+  sum.prompt_tokens += more.prompt_tokens;
+  sum.output_tokens += more.output_tokens;
+  return sum;
+}
+
+void add(ServiceReport& sum, const ServiceReport& more) {
+  sum.counts += more.counts;
+  sum.window = std::max(sum.window, more.window);
+  sum.window_prompt_tokens += more.window_prompt_tokens;
+  sum.window_output_tokens += more.window_output_tokens;
+  sum.window_requests += more.window_requests;
+  sum.ttft += more.ttft;
+  sum.tpot += more.tpot;
+}
+
+const ServiceReport* report_on(const GatewayReport& gateway, std::uint64_t service) {
+  const auto at = std::ranges::find(gateway.services, service, &ServiceReport::service);
+  return at == gateway.services.end() ? nullptr : &*at;
+}
+
+std::uint64_t tokens_of(const ServiceReport* report) {
+  return report == nullptr ? 0 : report->counts.prompt_tokens + report->counts.output_tokens;
+}
+
+/// Returns what replicas of these paces do with the mean request of `measured`. A request of a full
+/// replica waits for the prefill of as many others as end meanwhile, so a token costs its step and
+/// the prefill of one prompt shared by the tokens of an answer. `dollars_s`: of all replicas.
+std::optional<ServicePrediction> predict(const std::vector<ReplicaReport>& ready,
+                                         const ServiceReport& measured, double dollars_s) {
+  ServicePrediction made;
+  if (ready.empty() || measured.window_requests == 0) return std::nullopt;
+  const auto requests = static_cast<double>(measured.window_requests);
+  const double prompt = static_cast<double>(measured.window_prompt_tokens) / requests;
+  const double output = static_cast<double>(measured.window_output_tokens) / requests;
+  const auto replicas = static_cast<double>(ready.size());
+  double requests_s = 0;
+  for (const ReplicaReport& each : ready) {
+    const ReplicaPace& pace = each.pace;
+    if (pace.prefill_tokens_s <= 0 || pace.step_s <= 0 || pace.step_full_s <= 0) {
+      return std::nullopt;
+    }
+    const double prefill_s = prompt / pace.prefill_tokens_s;
+    made.ttft_s += (prefill_s + pace.step_s) / replicas;
+    made.tpot_s += pace.step_s / replicas;
+    made.tpot_full_s += pace.step_full_s / replicas;
+    requests_s += 1 / (prefill_s + output * pace.step_full_s / std::max(each.slots, 1U));
+  }
+  made.tokens_s = requests_s * output;
+  if (prompt + output > 0) {
+    made.usd_per_million_tokens = dollars_s * kMillion / (requests_s * (prompt + output));
+  }
+  return made;
+}
+
+}  // namespace
+
+bool is_replica(const Job& job) {
+  if (job.submission != nullptr) return job.submission->request.kind == JobKind::kServe;
+  return job.terms && job.terms->kind == JobKind::kServe;
+}
+
+std::string service_name(const Job& job) { return job.name.substr(0, job.name.rfind('[')); }
+
+std::uint64_t service_of(const Job& job) {
+  const std::optional<std::uint64_t> index = index_of(job);
+  return job.id.value() - std::min<std::uint64_t>(index.value_or(0), job.id.value());
+}
+
+bool ServiceBook::concerns(const Event& event) {
+  return std::visit(
+      [](const auto& what) {
+        using What = std::decay_t<decltype(what)>;
+        return std::is_same_v<What, ReplicaChanged> || std::is_same_v<What, JobStopping> ||
+               std::is_same_v<What, JobRunning> || std::is_same_v<What, JobStarted> ||
+               std::is_same_v<What, JobEnded> || std::is_same_v<What, JobSubmitted> ||
+               std::is_same_v<What, TenantsSet>;
+      },
+      event);
+}
+
+const std::string& ServiceBook::model_of(std::uint64_t service, const Job& job) {
+  Account& account = accounts_[service];
+  if (account.model.empty()) account.model = model_in(job);
+  return account.model;
+}
+
+const RouteTable& ServiceBook::table() {
+  std::map<std::uint64_t, RoutedService> services;
+  for (const Job& job : state_.all_jobs()) {
+    if (!is_replica(job) || ended(job.phase)) continue;
+    const std::uint64_t id = service_of(job);
+    RoutedService& service = services[id];
+    if (service.name.empty()) {
+      service.id = id;
+      service.name = service_name(job);
+      service.model = model_of(id, job);
+      service.tenant = state_.tenants().path(job.tenant);
+    }
+    if (!takes_requests(job)) continue;
+    const ReplicaReport& report = job.replica->report;
+    service.replicas.push_back({job.id.value(), job.attempt, report.endpoint, report.slots});
+  }
+  std::erase_if(accounts_, [&](const auto& each) { return !services.contains(each.first); });
+  // Of several services of a tenant with one model the first with a replica has the requests.
+  std::map<std::pair<std::string, std::string>, RoutedService> by_model;
+  for (auto& [id, service] : services) {
+    const auto [at, fresh] = by_model.try_emplace({service.tenant, service.model}, service);
+    if (!fresh && at->second.replicas.empty() && !service.replicas.empty()) at->second = service;
+  }
+  RouteTable next{.epoch = table_.epoch, .services = {}, .keys = keys_};
+  for (auto& [key, service] : by_model) next.services.push_back(std::move(service));
+  std::ranges::sort(next.services, {}, &RoutedService::id);
+  if (next == table_ && table_.epoch != 0) return table_;
+  const auto milliseconds =
+      static_cast<std::uint64_t>((clock_.wall() - Instant()).count_ns() / 1'000'000);
+  next.epoch = std::max(table_.epoch + 1, milliseconds);
+  return table_ = std::move(next);
+}
+
+void ServiceBook::add_tokens(const GatewayReport& before, const GatewayReport& now) {
+  for (const ServiceReport& report : now.services) {
+    if (!state_.has(JobId::at(report.service))) continue;
+    Account& account = accounts_[report.service];
+    if (!account.dollars) {
+      account.dollars =
+          dollars_of(replicas_of(report.service, state_.job(JobId::at(report.service))));
+      continue;  // what came before is in neither sum
+    }
+    const std::uint64_t earlier = tokens_of(report_on(before, report.service));
+    const std::uint64_t later = tokens_of(&report);
+    account.tokens += later < earlier ? later : later - earlier;  // it was started anew
+  }
+}
+
+void ServiceBook::take(GatewayReport report) {
+  Gateway& gateway = gateways_[report.gateway];
+  add_tokens(gateway.report, report);
+  gateway = {std::move(report), clock_.now()};
+  forget_silent();
+}
+
+void ServiceBook::forget_silent() {
+  std::erase_if(gateways_, [&](const auto& each) {
+    return each.second.heard + kGatewaySilent < clock_.now();
+  });
+}
+
+std::vector<JobId> ServiceBook::replicas_of(std::uint64_t service, const Job& one) const {
+  if (!index_of(one)) return {one.id};
+  const std::string name = service_name(one);
+  std::vector<JobId> jobs;
+  for (std::uint64_t index = 0; service + index < state_.jobs(); ++index) {
+    const JobId id = JobId::at(service + index);
+    if (!state_.has(id)) continue;  // archived
+    if (state_.job(id).name != fmt::format("{}[{}]", name, index)) break;
+    jobs.push_back(id);
+  }
+  return jobs;
+}
+
+double ServiceBook::dollars_of(const std::vector<JobId>& jobs) const {
+  double sum = 0;
+  for (const JobId job : jobs) sum += state_.usage_of(job, clock_.now()).dollars;
+  return sum;
+}
+
+ReplicaView ServiceBook::replica_view(const Job& job) const {
+  ReplicaView view;
+  view.job = job.id;
+  view.attempt = job.attempt;
+  view.state = state_word(job);
+  if (holds_devices(job.phase) && !job.placed.empty() && !job.placed[0].empty()) {
+    view.node = job.placed[0][0].node;
+  }
+  if (job.replica) {
+    view.report = job.replica->report;
+    const Instant ready = job.replica->reached[static_cast<std::size_t>(ReplicaPhase::kReady)];
+    if (ready < Instant::max() && !job.attempts.empty()) {
+      view.starts = ready - job.attempts.back().started;
+    }
+  }
+  for (const auto& [name, gateway] : gateways_) {
+    for (const ReplicaLoad& load : gateway.report.replicas) {
+      if (load.job == job.id.value() && load.attempt == job.attempt) {
+        view.in_flight += load.in_flight;
+      }
+    }
+  }
+  return view;
+}
+
+ServiceSummary ServiceBook::summary(JobId one) {
+  forget_silent();
+  const Job& job = state_.job(one);
+  ServiceSummary summary;
+  summary.id = service_of(job);
+  summary.name = service_name(job);
+  summary.model = model_of(summary.id, job);
+  const std::vector<JobId> jobs = replicas_of(summary.id, job);
+  std::vector<ReplicaReport> ready;
+  double dollars_s = 0;
+  for (const JobId id : jobs) {
+    const Job& each = state_.job(id);
+    summary.replicas.push_back(replica_view(each));
+    if (!takes_requests(each)) continue;
+    ready.push_back(each.replica->report);
+    const double held = (clock_.now() - each.first_start).count_seconds();
+    if (held > 0) dollars_s += state_.usage_of(id, clock_.now()).dollars / held;
+  }
+  summary.measured.service = summary.id;
+  for (const auto& [name, gateway] : gateways_) {
+    if (!gateway.report.url.empty()) summary.urls.push_back(gateway.report.url);
+    if (const auto* report = report_on(gateway.report, summary.id)) add(summary.measured, *report);
+  }
+  const Account& account = accounts_[summary.id];
+  if (account.dollars && account.tokens > 0) {
+    summary.usd_per_million_tokens =
+        (dollars_of(jobs) - *account.dollars) * kMillion / static_cast<double>(account.tokens);
+  }
+  summary.predicted = predict(ready, summary.measured, dollars_s);
+  return summary;
+}
+
+}  // namespace orrery

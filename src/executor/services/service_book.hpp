@@ -1,0 +1,115 @@
+// executor/services/service_book.hpp - the services of a live cluster: the table of routes that
+// its gateways route by, and what gateways and replicas have measured.
+//
+// A service is the array of a job of kind Serve; each of its jobs is a replica. The table follows
+// from control's state and the keys alone. Owned by the controller, on its loop; soft: after a
+// takeover gateways report again, and meanwhile route by their last table.
+// Invariants:
+// 1. A replica is in the table only while its job runs and the report of its present attempt says
+//    ready.
+// 2. Epochs grow with every change of the table, also from one controller to the next: they count
+//    milliseconds of the time of day.
+// Cost: making the table O(running jobs); a report O(services).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/state/state.hpp"
+#include "executor/live/control_clock.hpp"
+#include "serving/gateway_report.hpp"
+#include "serving/route_table.hpp"
+
+namespace orrery {
+
+/// One replica of a service, whatever its phase.
+struct ReplicaView {
+  JobId job;
+  std::uint32_t attempt = 0;
+  std::string state;  ///< requested, placed, a ReplicaPhase, failed or gone
+  NodeId node;        ///< where it has devices; none: nowhere
+  ReplicaReport report;
+  std::uint32_t in_flight = 0;     ///< requests that gateways have sent it
+  std::optional<Duration> starts;  ///< from its devices to its first token
+};
+
+/// What a service is expected to do, from the pace of its replicas; rates are of all of them.
+struct ServicePrediction {
+  double ttft_s = 0;       ///< of the mean prompt, computed alone
+  double tpot_s = 0;       ///< with one request on a replica
+  double tpot_full_s = 0;  ///< with all slots in use
+  double tokens_s = 0;     ///< output tokens with all slots in use
+  double usd_per_million_tokens = 0;
+};
+
+struct ServiceSummary {
+  std::uint64_t id = 0;
+  std::string name;
+  std::string model;
+  std::vector<std::string> urls;  ///< of the gateways that report
+  std::vector<ReplicaView> replicas;
+  ServiceReport measured;  ///< of all gateways together
+  /// Dollars of the replicas for a million tokens, prompts included, since this controller heard of
+  /// the service; none: there were no tokens.
+  std::optional<double> usd_per_million_tokens;
+  std::optional<ServicePrediction> predicted;
+};
+
+class ServiceBook {
+ public:
+  /// `state` outlives the book.
+  ServiceBook(const State& state, ControlClock clock) : state_(state), clock_(clock) {}
+
+  /// Sets the keys that may call services.
+  void set_keys(std::vector<RoutedKey> keys) { keys_ = std::move(keys); }
+  /// Returns the table as the state is now; its epoch is new if anything has changed.
+  const RouteTable& table();
+  /// Whether an event may change the table.
+  [[nodiscard]] static bool concerns(const Event& event);
+
+  /// Takes what a gateway has measured; it counts until the gateway is silent for kGatewaySilent.
+  void take(GatewayReport report);
+  static constexpr Duration kGatewaySilent = Duration::seconds(60);
+
+  /// Returns the service that a job is a replica of. Precondition: the job is of kind Serve.
+  [[nodiscard]] ServiceSummary summary(JobId job);
+
+ private:
+  struct Gateway {
+    GatewayReport report;
+    Instant heard;
+  };
+  /// What is known of a service since this controller heard of it.
+  struct Account {
+    std::string model;
+    std::optional<double> dollars;  ///< of its replicas when the first report came
+    std::uint64_t tokens = 0;       ///< since then
+  };
+
+  [[nodiscard]] const std::string& model_of(std::uint64_t service, const Job& job);
+  [[nodiscard]] ReplicaView replica_view(const Job& job) const;
+  void add_tokens(const GatewayReport& before, const GatewayReport& now);
+  [[nodiscard]] std::vector<JobId> replicas_of(std::uint64_t service, const Job& one) const;
+  [[nodiscard]] double dollars_of(const std::vector<JobId>& jobs) const;
+  void forget_silent();
+
+  const State& state_;
+  ControlClock clock_;
+  std::vector<RoutedKey> keys_;
+  RouteTable table_;
+  std::map<std::string, Gateway> gateways_;
+  std::map<std::uint64_t, Account> accounts_;  ///< by RoutedService::id
+};
+
+/// Whether a job is a replica of a service.
+[[nodiscard]] bool is_replica(const Job& job);
+/// Returns the number of the first job of a service's array: jobs of an array have consecutive
+/// numbers, and names that end with their index.
+[[nodiscard]] std::uint64_t service_of(const Job& job);
+/// Returns the name of the service that a job is a replica of: "chat" of "chat[3]".
+[[nodiscard]] std::string service_name(const Job& job);
+
+}  // namespace orrery

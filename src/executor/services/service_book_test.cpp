@@ -1,0 +1,143 @@
+// executor/services/service_book_test.cpp - the table of routes that follows from control's state,
+// and what gateways measure, on a controller whose agents the test plays.
+#include "executor/services/service_book.hpp"
+
+#include "executor/controller_test.hpp"
+
+namespace orrery {
+namespace {
+
+class ServiceBookTest : public ControllerTest {
+ protected:
+  static std::string service(const std::string& name, int replicas) {
+    return "apiVersion: orrery/v1\nkind: Serve\nname: " + name +
+           "\nroles: [{replicas: " + std::to_string(replicas) +
+           ", accelerators: 8}]\nrevisions: [{model: gpt, artifact: /models/gpt}]\n";
+  }
+
+  /// Submits a service; its first replica runs on node1, where the test plays the agent.
+  void run_service(int replicas) {
+    join("node1", node_);
+    ASSERT_TRUE(submit(service("chat", replicas)));
+    await([&] { return !node_.orders<LaunchRanks>().empty(); });
+    launch_ = node_.orders<LaunchRanks>().back();
+    report({.stage = RankStage::kRunning, .up_epoch = 0});
+    await([&] { return controller_->state().job(job()).phase == JobPhase::kRunning; });
+  }
+  [[nodiscard]] JobId job() const { return std::get<LaunchRanks>(launch_.order.what).token.id.job; }
+  void report(AttemptReport state) {
+    state.token = std::get<LaunchRanks>(launch_.order.what).token;
+    state.applied = launch_.order.stamp;
+    controller_->receive(launch_.order.to.node, Report{launch_.order.to, ++numbers_, state});
+  }
+  void report(ReplicaPhase phase, const ReplicaPace& pace = {}) {
+    AttemptReport state{.stage = RankStage::kRunning, .up_epoch = 0};
+    state.replica = ReplicaReport{phase, "127.0.0.1:4711", 31, 8, pace};
+    report(state);
+  }
+  ServiceBook& book() {
+    if (!book_) book_.emplace(controller_->state(), controller_->host().clock());
+    return *book_;
+  }
+  void TearDown() override {
+    book_.reset();
+    ControllerTest::TearDown();
+  }
+
+  Session node_;
+  NodeOrder launch_;
+  std::uint64_t numbers_ = 0;
+  std::optional<ServiceBook> book_;
+};
+
+GatewayReport measured(std::uint64_t service, std::uint64_t requests) {
+  ServiceReport report;
+  report.service = service;
+  report.counts = {
+      .completed = requests, .prompt_tokens = 100 * requests, .output_tokens = 50 * requests};
+  report.window = Duration::seconds(10);
+  report.window_prompt_tokens = 100 * requests;
+  report.window_output_tokens = 50 * requests;
+  report.window_requests = requests;
+  for (std::uint64_t i = 0; i < requests; ++i) report.ttft.add(Duration::milliseconds(80));
+  return {.gateway = "g1", .url = "http://127.0.0.1:8080", .services = {report}, .replicas = {}};
+}
+
+TEST_F(ServiceBookTest, AReplicaIsInTheTableFromReadyUntilItStops) {
+  run_service(1);
+  ASSERT_EQ(book().table().services.size(), 1u);
+  EXPECT_EQ(book().table().services[0].model, "gpt");
+  EXPECT_TRUE(book().table().services[0].replicas.empty());
+  const std::uint64_t before = book().table().epoch;
+  report(ReplicaPhase::kLoading);
+  EXPECT_TRUE(book().table().services[0].replicas.empty());
+  EXPECT_EQ(book().table().epoch, before) << "nothing has changed";
+  report(ReplicaPhase::kReady);
+  const RouteTable ready = book().table();
+  ASSERT_EQ(ready.services[0].replicas.size(), 1u);
+  EXPECT_GT(ready.epoch, before);
+  EXPECT_EQ(ready.services[0].replicas[0], (RoutedReplica{job().value(), 1, "10.0.0.1:4711", 8}))
+      << "the port is the replica's, the address its agent's";
+  report(ReplicaPhase::kDraining);
+  EXPECT_TRUE(book().table().services[0].replicas.empty());
+  EXPECT_GT(book().table().epoch, ready.epoch);
+}
+
+TEST_F(ServiceBookTest, ShowsEachReplicaAndWhatTheGatewaysMeasured) {
+  run_service(3);
+  report(ReplicaPhase::kReady, {.prefill_tokens_s = 1000, .step_s = 0.01, .step_full_s = 0.02});
+  book().take(measured(0, 0));
+  book().take(measured(0, 40));
+  const ServiceSummary summary = book().summary(JobId(1));
+  EXPECT_EQ(summary.id, 0u);
+  EXPECT_EQ(summary.name, "chat");
+  ASSERT_EQ(summary.replicas.size(), 3u);
+  EXPECT_EQ(summary.replicas[0].state, "ready");
+  EXPECT_EQ(summary.replicas[0].report.pid, 31u);
+  EXPECT_TRUE(summary.replicas[0].starts);
+  EXPECT_EQ(summary.replicas[1].state, "requested") << "the other nodes have no agents";
+  EXPECT_EQ(summary.urls, std::vector<std::string>{"http://127.0.0.1:8080"});
+  EXPECT_EQ(summary.measured.counts.completed, 40u);
+  EXPECT_EQ(summary.measured.ttft.count(), 40u);
+  ASSERT_TRUE(summary.predicted);
+  EXPECT_NEAR(summary.predicted->ttft_s, 0.1 + 0.01, 1e-9);
+  EXPECT_NEAR(summary.predicted->tpot_full_s, 0.02, 1e-9);
+  // A request has a slot for 0.1 s of prefill and an eighth of 50 steps of 0.02 s.
+  EXPECT_NEAR(summary.predicted->tokens_s, 50 / (0.1 + 50 * 0.02 / 8), 1e-6);
+  EXPECT_TRUE(summary.usd_per_million_tokens);
+}
+
+TEST_F(ServiceBookTest, AGatewayThatStartsAnewDoesNotTakeTokensBack) {
+  run_service(1);
+  book().take(measured(0, 10));
+  book().take(measured(0, 30));
+  const double after_twenty = book().summary(JobId(0)).usd_per_million_tokens.value();
+  book().take(measured(0, 20));
+  EXPECT_LE(book().summary(JobId(0)).usd_per_million_tokens.value(), after_twenty * 1.5);
+  EXPECT_EQ(book().summary(JobId(0)).measured.counts.completed, 20u);
+}
+
+TEST_F(ServiceBookTest, OfTwoServicesWithOneModelTheOneWithReplicasHasTheRequests) {
+  ASSERT_TRUE(submit(service("waits", 1)));
+  EXPECT_EQ(book().table().services.at(0).name, "waits");
+  run_service(1);
+  // The first service took the node: it is the one with a replica.
+  report(ReplicaPhase::kReady);
+  const RouteTable table = book().table();
+  ASSERT_EQ(table.services.size(), 1u);
+  EXPECT_EQ(table.services[0].replicas.size(), 1u);
+}
+
+TEST(ServiceNames, FollowFromTheJobsOfTheArray) {
+  Job job;
+  job.id = JobId(12);
+  job.name = "chat[3]";
+  EXPECT_EQ(service_of(job), 9u);
+  EXPECT_EQ(service_name(job), "chat");
+  job.name = "chat";
+  EXPECT_EQ(service_of(job), 12u);
+  EXPECT_EQ(service_name(job), "chat");
+}
+
+}  // namespace
+}  // namespace orrery

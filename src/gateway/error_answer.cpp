@@ -1,0 +1,38 @@
+#include "gateway/error_answer.hpp"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace orrery {
+namespace {
+
+nlohmann::ordered_json text_or_null(std::string_view text) {
+  return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
+}
+
+}  // namespace
+
+std::string error_json(const ErrorAnswer& error) {
+  nlohmann::ordered_json inner;
+  inner["message"] = error.message;
+  inner["type"] = error.type;
+  inner["param"] = text_or_null(error.param);
+  inner["code"] = text_or_null(error.code);
+  const nlohmann::ordered_json outer = {{"error", std::move(inner)}};
+  return outer.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+std::string error_json_of(int status, std::string_view message) {
+  return error_json({.status = status,
+                     .message = std::string(message),
+                     .type = status < 500 ? "invalid_request_error" : "server_error"});
+}
+
+ErrorAnswer bad_request(std::string message, std::string_view param) {
+  return {.status = 400,
+          .message = std::move(message),
+          .type = "invalid_request_error",
+          .param = param};
+}
+
+}  // namespace orrery

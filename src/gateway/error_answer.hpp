@@ -1,0 +1,27 @@
+// gateway/error_answer.hpp - errors as clients of OpenAI's API read them:
+// {"error":{"message","type","param","code"}}.
+//
+// Plain values and functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace orrery {
+
+struct ErrorAnswer {
+  int status = 500;
+  std::string message;
+  std::string_view type = "server_error";
+  std::string_view param = {};  ///< the field of the request that is wrong; empty: null
+  std::string_view code = {};   ///< empty: null
+};
+
+/// JSON in one line. Bytes of the message that are no UTF-8 are replaced.
+[[nodiscard]] std::string error_json(const ErrorAnswer& error);
+/// JSON for what a server answers itself, by its status.
+[[nodiscard]] std::string error_json_of(int status, std::string_view message);
+
+[[nodiscard]] ErrorAnswer bad_request(std::string message, std::string_view param);
+
+}  // namespace orrery

@@ -1,0 +1,173 @@
+#include "gateway/gateway.hpp"
+
+#include <utility>
+
+#include "gateway/error_answer.hpp"
+#include "gateway/gateway_call.hpp"
+#include "gateway/gateway_core.hpp"
+#include "gateway/gateway_pages.hpp"
+#include "gateway/request_facts.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+
+ErrorAnswer without_key() {
+  return {.status = 401,
+          .message = "A valid key is needed: Authorization: Bearer KEY.",
+          .type = "invalid_request_error",
+          .code = "invalid_api_key"};
+}
+
+ErrorAnswer unknown_path(const WebRequest& request) {
+  return {.status = 404,
+          .message = fmt::format("Unknown request: {} {}", request.method, request.path()),
+          .type = "invalid_request_error",
+          .code = "unknown_url"};
+}
+
+ErrorAnswer unknown_model(std::string_view model) {
+  return {
+      .status = 404,
+      .message = fmt::format("The model '{}' does not exist, or the key may not use it.", model),
+      .type = "invalid_request_error",
+      .param = "model",
+      .code = "model_not_found"};
+}
+
+ErrorAnswer unknown_request() {
+  return {.status = 404,
+          .message = "No decision about this request is kept.",
+          .type = "invalid_request_error",
+          .code = "request_not_found"};
+}
+
+bool calls_a_model(std::string_view path) {
+  return path == "/v1/chat/completions" || path == "/v1/completions" || path == "/v1/embeddings";
+}
+
+/// A client's own id of its request, where it may stand in a header and a log.
+std::optional<std::string_view> id_of_client(const WebRequest& request) {
+  constexpr std::size_t kIdMax = 128;
+  const auto id = request.headers.find("x-request-id");
+  if (!id || id->empty() || id->size() > kIdMax) return std::nullopt;
+  for (const char c : *id) {
+    if (c <= ' ' || c > '~') return std::nullopt;
+  }
+  return id;
+}
+
+class HttpGateway final : public Gateway, public WebHandler {
+ public:
+  HttpGateway(RealEnv& env, const Log& log, const GatewayOptions& options)
+      : core_(env, log, options) {}
+
+  Status listen(RealLoop& loop, WebServerOptions options) {
+    options.error_body = &error_json_of;
+    Result<std::unique_ptr<WebServer>> server = WebServer::listen(loop, options, *this);
+    if (!server) return forward_error(server);
+    server_ = *std::move(server);
+    return {};
+  }
+
+  const std::string& address() const override { return server_->address(); }
+  void set_table(RouteTable table) override { core_.set_table(std::move(table)); }
+  const RouteTable& table() const override { return core_.table(); }
+  GatewayReport report() const override {
+    GatewayReport report = report_of(core_);
+    if (report.url.empty()) report.url = "http://" + address();
+    return report;
+  }
+  std::size_t calls() const override { return core_.calls(); }
+  void stop(Callback stopped) override { server_->stop(std::move(stopped)); }
+
+  void on_request(WebExchange exchange) override {
+    const WebRequest& request = exchange.request();
+    const std::string_view path = request.path();
+    constexpr std::string_view kExplain = "/explain/";
+    if (request.method == "POST" && calls_a_model(path)) {
+      call_model(std::move(exchange));
+    } else if (request.method != "GET") {
+      refuse(exchange, unknown_path(request));
+    } else if (path == "/v1/models") {
+      if (const RoutedKey* key = authorise(exchange)) {
+        exchange.respond(200, kJson, models_json(core_, *key));
+      }
+    } else if (path == "/metrics") {
+      exchange.respond(200, "text/plain; version=0.0.4", metrics_text(core_));
+    } else if (path == "/healthz") {
+      exchange.respond(200, kJson,
+                       fmt::format(R"({{"status":"ok","epoch":{}}})", core_.table().epoch));
+    } else if (path.starts_with(kExplain)) {
+      explain(exchange, path.substr(kExplain.size()));
+    } else {
+      refuse(exchange, unknown_path(request));
+    }
+  }
+
+ private:
+  static void refuse(WebExchange& exchange, const ErrorAnswer& error) {
+    exchange.respond(error.status, kJson, error_json(error));
+  }
+
+  /// The key of the request; null: it is refused.
+  const RoutedKey* authorise(WebExchange& exchange) {
+    const auto shown = exchange.request().headers.find("authorization");
+    const RoutedKey* key = shown ? core_.keys().find(*shown) : nullptr;
+    if (key == nullptr) refuse(exchange, without_key());
+    return key;
+  }
+
+  void explain(WebExchange& exchange, std::string_view request) {
+    const RoutedKey* key = authorise(exchange);
+    if (key == nullptr) return;
+    const std::string json = explain_json(core_, *key, decode_query_text(request));
+    if (json.empty()) {
+      refuse(exchange, unknown_request());
+    } else {
+      exchange.respond(200, kJson, json);
+    }
+  }
+
+  void call_model(WebExchange exchange) {
+    const RoutedKey* key = authorise(exchange);
+    if (key == nullptr) return;
+    auto facts = reader_.read(exchange.request().body);
+    if (!facts) {
+      refuse(exchange, bad_request(std::move(facts.error().message), facts.error().param));
+      return;
+    }
+    GatewayService* const service = core_.find_service(facts->model, *key);
+    if (service == nullptr) {
+      refuse(exchange, unknown_model(facts->model));
+      return;
+    }
+    const auto own = id_of_client(exchange.request());
+    GatewayRequest request{.id = own ? std::string(*own) : core_.make_request_id(),
+                           .service = *service,
+                           .facts = *std::move(facts)};
+    auto made = std::make_unique<GatewayCall>(core_, std::move(request), std::move(exchange));
+    GatewayCall& call = *made;
+    core_.add(std::move(made));
+    call.start();
+  }
+
+  // Reading the metrics looks at the same state that calls change.
+  mutable GatewayCore core_;
+  RequestReader reader_;
+  std::unique_ptr<WebServer> server_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Gateway>> Gateway::start(RealEnv& env, const Log& log,
+                                                const GatewayOptions& options) {
+  auto gateway = std::make_unique<HttpGateway>(env, log, options);
+  if (Status listening = gateway->listen(env.loop(), options.server); !listening) {
+    return forward_error(listening);
+  }
+  return gateway;
+}
+
+}  // namespace orrery

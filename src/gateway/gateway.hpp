@@ -1,0 +1,59 @@
+// gateway/gateway.hpp - an OpenAI-compatible gateway: HTTP requests to models in, each sent to a
+// replica of its service by a route table.
+//
+// main() starts one with its RealEnv and gives it tables (set_table) from wherever they come; the
+// RealEnv outlives it. All on the loop's thread. Bodies and answers pass through unparsed but for
+// what gateway/request_facts.hpp and gateway/event_scanner.hpp name.
+//
+//   1. A request is tried on further replicas until the first byte of an answer's body has arrived,
+//      as long as its client waits. After that byte, a failure ends the answer with an error.
+//   2. A request to a service without a replica waits up to GatewayOptions::wait, a request to full
+//      replicas in the service's queue; beyond the queue it is shed (429).
+//   3. A client that leaves cancels its call, which closes the connection to the replica.
+//   4. Calls to a replica that a new table lacks finish.
+//   5. Each accepted request ends as one of completed, cancelled, shed and failed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/log.hpp"
+#include "base/system/real_env.hpp"
+#include "http/web_server.hpp"
+#include "serving/gateway_report.hpp"
+#include "serving/route_table.hpp"
+#include "serving/router.hpp"
+
+namespace orrery {
+
+struct GatewayOptions {
+  WebServerOptions server;
+  std::string name = "gateway";
+  std::string url;                        ///< for the report; empty: made of the server's address
+  Duration wait = Duration::seconds(10);  ///< for a replica of a service that has none
+  Duration queue_wait = Duration::seconds(60);  ///< for one of a service whose replicas are full
+  RouterOptions router;
+  std::size_t explained_max = 4096;  ///< newest routing decisions kept for /explain
+};
+
+class Gateway {
+ public:
+  /// Errors: the address is malformed or taken.
+  [[nodiscard]] static Result<std::unique_ptr<Gateway>> start(RealEnv& env, const Log& log,
+                                                              const GatewayOptions& options);
+  virtual ~Gateway() = default;
+
+  /// "HOST:PORT" with the port chosen.
+  [[nodiscard]] virtual const std::string& address() const = 0;
+  /// Routes new calls by this table, one of an older epoch too. Waiting calls are looked at again.
+  virtual void set_table(RouteTable table) = 0;
+  [[nodiscard]] virtual const RouteTable& table() const = 0;
+  [[nodiscard]] virtual GatewayReport report() const = 0;
+  /// Requests that have come and not ended.
+  [[nodiscard]] virtual std::size_t calls() const = 0;
+  /// Accepts no more connections, lets running calls end; `stopped` runs when they have.
+  virtual void stop(Callback stopped) = 0;
+};
+
+}  // namespace orrery

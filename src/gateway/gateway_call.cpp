@@ -1,0 +1,327 @@
+#include "gateway/gateway_call.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "gateway/passed_headers.hpp"
+
+namespace orrery {
+namespace {
+
+/// Bytes of a text for each of its tokens, roughly, in any language and tokenizer.
+constexpr std::uint64_t kBytesPerToken = 4;
+/// What of a whole answer is kept until its end, to be sent with its length.
+constexpr std::size_t kWholeMax = std::size_t{256} << 10;
+/// The longest event that is sent only once it is complete.
+constexpr std::size_t kEventMax = std::size_t{1} << 20;
+/// Where the client does not keep up, reading pauses at the first and goes on at the second.
+constexpr std::size_t kBufferedMax = std::size_t{1} << 20;
+constexpr std::size_t kDrained = std::size_t{256} << 10;
+
+ErrorAnswer overloaded(const GatewayService& service) {
+  return {.status = 429,
+          .message =
+              fmt::format("The replicas of model '{}' are full. Try again later.", service.model),
+          .type = "rate_limit_error",
+          .code = "overloaded"};
+}
+
+ErrorAnswer without_replica(const GatewayService& service) {
+  return {.status = 503,
+          .message = fmt::format("Model '{}' has no replica that is ready.", service.model),
+          .type = "server_error",
+          .code = "no_replica"};
+}
+
+ErrorAnswer all_failed(const GatewayService& service) {
+  return {.status = 502,
+          .message = fmt::format("Every replica of model '{}' failed to answer.", service.model),
+          .type = "server_error",
+          .code = "replicas_failed"};
+}
+
+}  // namespace
+
+GatewayCall::GatewayCall(GatewayCore& core, GatewayRequest request, WebExchange exchange)
+    : core_(core), request_(std::move(request)), exchange_(std::move(exchange)) {}
+
+GatewayCall::~GatewayCall() = default;
+
+void GatewayCall::start() {
+  times_.arrived = core_.now();
+  exchange_.on_gone([this] { finish(RequestEnd::kCancelled); });
+  const auto mean = static_cast<std::uint64_t>(request_.service.output_tokens_mean);
+  const std::uint64_t limit = request_.facts.output_tokens_max;
+  target_.tokens = prompt_estimate() + (limit == 0 ? mean : std::min(limit, mean));
+  dispatch(Queueing::kBehind);
+}
+
+void GatewayCall::dispatch(Queueing queueing) {
+  GatewayService& service = request_.service;
+  const std::size_t waiting = queueing == Queueing::kBehind ? service.queue.size() : 0;
+  RouteDecision decision = decide(waiting);
+  const RouteOutcome outcome = decision.outcome;
+  const std::uint32_t slot = decision.slot;
+  record(std::move(decision));
+  const bool full = service.queue.size() >= core_.options().router.queue_max;
+  if (outcome == RouteOutcome::kReplica) {
+    call_replica(slot);
+  } else if (outcome == RouteOutcome::kShed || (full && outcome == RouteOutcome::kWait)) {
+    answer_error(overloaded(service), RequestEnd::kShed);
+  } else if (full) {
+    answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
+                 RequestEnd::kFailed);
+  } else {
+    wait(queueing);
+  }
+}
+
+RouteDecision GatewayCall::decide(std::size_t waiting) const {
+  if (!request_.service.index) return {};
+  return choose(core_.router(), {.service = *request_.service.index,
+                                 .tokens = target_.tokens,
+                                 .excluded = tried_,
+                                 .waiting = waiting,
+                                 .now = core_.now()});
+}
+
+void GatewayCall::record(RouteDecision decision) {
+  core_.history().add(request_.id, {.service = request_.service.id,
+                                    .epoch = core_.table().epoch,
+                                    .tokens = target_.tokens,
+                                    .time = core_.now_wall(),
+                                    .decision = std::move(decision)});
+}
+
+void GatewayCall::wait(Queueing queueing) {
+  phase_ = Phase::kWaiting;
+  // Every replica may be tried again: the wait is for one that comes back.
+  tried_.clear();
+  std::list<GatewayCall*>& queue = request_.service.queue;
+  place_ = queue.insert(queueing == Queueing::kBehind ? queue.end() : queue.begin(), this);
+  core_.watch_queues();
+}
+
+void GatewayCall::leave_queue() {
+  if (place_) request_.service.queue.erase(*std::exchange(place_, std::nullopt));
+}
+
+bool GatewayCall::try_again() {
+  RouteDecision decision = decide(0);
+  if (decision.outcome != RouteOutcome::kReplica) return false;
+  const std::uint32_t slot = decision.slot;
+  record(std::move(decision));
+  leave_queue();
+  call_replica(slot);
+  return true;
+}
+
+void GatewayCall::check_time(Instant now) {
+  if (phase_ != Phase::kWaiting || now < times_.arrived + core_.options().wait) return;
+  const RouteOutcome outcome = decide(0).outcome;
+  if (outcome == RouteOutcome::kReplica) return;  // its turn comes at once
+  const GatewayService& service = request_.service;
+  if (outcome == RouteOutcome::kNone) {
+    answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
+                 RequestEnd::kFailed);
+  } else if (now >= times_.arrived + core_.options().queue_wait) {
+    answer_error(overloaded(service), RequestEnd::kShed);
+  }
+}
+
+void GatewayCall::call_replica(std::uint32_t slot) {
+  phase_ = Phase::kAsking;
+  answer_ = {};
+  RouterState& router = core_.router();
+  router.charge(slot, target_.tokens, core_.now());
+  target_.slot = slot;
+  target_.charged = true;
+  const WebRequest& received = exchange_.request();
+  const std::vector<WebHeader> headers = headers_upstream(received.headers, request_.id);
+  upstream_ = core_.client().start(router.replica(slot).endpoint,
+                                   {.method = received.method,
+                                    .target = received.target,
+                                    .headers = headers,
+                                    .body = received.body},
+                                   *this);
+}
+
+void GatewayCall::retry_elsewhere(std::string_view why) {
+  const RouterReplica& replica = core_.router().replica(target_.slot);
+  core_.log().warning(core_.now_wall(), "replica failed",
+                      {{"service", request_.service.name},
+                       {"job", replica.key.job},
+                       {"attempt", replica.key.attempt},
+                       {"endpoint", replica.endpoint},
+                       {"request", request_.id},
+                       {"why", why}});
+  ++target_.failures;
+  tried_.push_back(replica.key);
+  core_.router().note_failure(target_.slot, core_.now());
+  release(0);
+  upstream_.cancel();
+  if (core_.now() >= times_.arrived + core_.options().wait &&
+      decide(0).outcome == RouteOutcome::kNone) {
+    answer_error(all_failed(request_.service), RequestEnd::kFailed);
+  } else {
+    dispatch(Queueing::kFirst);
+  }
+}
+
+void GatewayCall::on_head(const WebResponseHead& head) {
+  if (head.status == 503) {
+    retry_elsewhere("it answered 503");
+    return;
+  }
+  answer_.status = head.status;
+  answer_.headers = head.headers;
+  const auto type = head.headers.find("content-type");
+  answer_.is_events = type && type->starts_with("text/event-stream");
+}
+
+void GatewayCall::on_body(std::string_view bytes) {
+  times_.last = core_.now();
+  if (answer_.first_missing) {
+    answer_.first_missing = false;
+    times_.first = times_.last;
+    core_.router().note_success(target_.slot);
+  }
+  if (answer_.is_events) {
+    pass_events(bytes);
+    return;
+  }
+  answer_.held.append(bytes);
+  if (answer_.held.size() <= kWholeMax) return;
+  answer_.usage = find_usage(answer_.held);
+  send(std::exchange(answer_.held, {}));
+}
+
+void GatewayCall::pass_events(std::string_view bytes) {
+  std::size_t whole = answer_.events.scan(bytes);
+  if (answer_.held.size() + bytes.size() - whole > kEventMax) whole = bytes.size();
+  if (whole == 0) {
+    answer_.held.append(bytes);
+    return;
+  }
+  if (answer_.held.empty()) {
+    send(bytes.substr(0, whole));
+  } else {
+    answer_.held.append(bytes.substr(0, whole));
+    send(std::exchange(answer_.held, {}));
+  }
+  answer_.held.assign(bytes.substr(whole));
+}
+
+void GatewayCall::send(std::string_view bytes) {
+  if (phase_ == Phase::kAsking) {
+    phase_ = Phase::kPassing;
+    exchange_.begin(answer_.status, headers_downstream(answer_.headers, request_.id));
+  }
+  exchange_.send(bytes);
+  if (exchange_.buffered() < kBufferedMax) return;
+  upstream_.pause();
+  exchange_.on_drained(kDrained, [this] { upstream_.resume(); });
+}
+
+void GatewayCall::on_end() {
+  if (answer_.first_missing) core_.router().note_success(target_.slot);
+  if (answer_.usage.known == TokenUsage::Known::kNo && !answer_.is_events) {
+    answer_.usage = find_usage(answer_.held);
+  }
+  if (phase_ == Phase::kAsking) {
+    exchange_.respond(answer_.status, headers_downstream(answer_.headers, request_.id),
+                      answer_.held);
+  } else {
+    exchange_.send(answer_.held);
+    exchange_.end();
+  }
+  const bool failed = answer_.status >= 500 || answer_.events.failed();
+  finish(failed ? RequestEnd::kFailed : RequestEnd::kCompleted);
+}
+
+void GatewayCall::on_error(const WebCallFailure& failure) {
+  if (phase_ == Phase::kAsking) {
+    retry_elsewhere(failure.error.message);
+    return;
+  }
+  core_.log().warning(core_.now_wall(), "answer broke off",
+                      {{"service", request_.service.name},
+                       {"request", request_.id},
+                       {"why", failure.error.message}});
+  core_.router().note_failure(target_.slot, core_.now());
+  if (answer_.is_events) {
+    const ErrorAnswer lost{
+        .status = 502, .message = "The replica failed while it answered.", .code = "replica_lost"};
+    exchange_.send("data: " + error_json(lost) + "\n\n");
+    exchange_.end();
+  } else {
+    exchange_.abort();
+  }
+  finish(RequestEnd::kFailed);
+}
+
+void GatewayCall::answer_error(const ErrorAnswer& error, RequestEnd end) {
+  std::vector<WebHeader> headers = {{"Content-Type", "application/json"},
+                                    {"x-request-id", request_.id}};
+  const std::string seconds = end == RequestEnd::kShed ? retry_after() : "1";
+  if (error.status != 502) headers.push_back({"Retry-After", seconds});
+  exchange_.respond(error.status, headers, error_json(error));
+  finish(end);
+}
+
+std::string GatewayCall::retry_after() const {
+  // The time in which the replicas finish what they and the queue have.
+  const RouteDecision decision = decide(0);
+  double wait_s = 0;
+  for (const RouteCandidate& each : decision.candidates) wait_s += each.wait_s;
+  const auto count = static_cast<double>(std::max<std::size_t>(decision.candidates.size(), 1));
+  const auto queued = static_cast<double>(request_.service.queue.size());
+  double pace = 0;
+  for (const RouteCandidate& each : decision.candidates) {
+    pace = std::max(pace, each.seconds_per_token);
+  }
+  const double seconds = (wait_s + queued * static_cast<double>(target_.tokens) * pace) / count;
+  return fmt::to_string(static_cast<int>(std::clamp(seconds + 1, 1.0, 60.0)));
+}
+
+TokenUsage GatewayCall::usage() const {
+  if (!answer_.is_events) return answer_.usage;
+  if (answer_.events.usage().known == TokenUsage::Known::kYes) return answer_.events.usage();
+  if (answer_.events.chunks() == 0) return {};
+  return {TokenUsage::Known::kYes, prompt_estimate(), answer_.events.chunks()};
+}
+
+std::uint64_t GatewayCall::prompt_estimate() const {
+  return exchange_.request().body.size() / kBytesPerToken + 1;
+}
+
+void GatewayCall::release(std::uint64_t tokens_done) {
+  if (!std::exchange(target_.charged, false)) return;
+  core_.router().credit(target_.slot, {.tokens = target_.tokens, .done = tokens_done}, core_.now());
+}
+
+void GatewayCall::finish(RequestEnd end) {
+  leave_queue();
+  GatewayService& service = request_.service;
+  const TokenUsage used = usage();
+  EndedRequest ended{.end = end, .prompt_tokens = used.prompt, .output_tokens = used.output};
+  if (answer_.is_events && !answer_.first_missing) {
+    ended.ttft = times_.first - times_.arrived;
+    if (used.output > 1) {
+      const auto gaps = static_cast<std::int64_t>(used.output - 1);
+      ended.tpot = Duration::nanoseconds((times_.last - times_.first).count_ns() / gaps);
+    }
+  }
+  service.stats.add(ended, core_.now());
+  const bool learns = end == RequestEnd::kCompleted && answer_.status < 300;
+  if (learns && used.known == TokenUsage::Known::kYes) {
+    service.output_tokens_mean +=
+        0.05 * (static_cast<double>(used.output) - service.output_tokens_mean);
+  }
+  release(learns ? used.prompt + used.output : 0);
+  GatewayCore& core = core_;
+  core.remove(*this);
+  core.pump(service);
+}
+
+}  // namespace orrery

@@ -1,0 +1,104 @@
+// gateway/gateway_call.hpp - one request to a model on its way through a gateway.
+//
+// Made for a request that is authorised and names a service; the core owns it until it ends. It
+// waits for a replica, calls it, passes the answer on, and tries another replica where nothing of
+// an answer has reached the client. Every way out ends in finish(), which removes the call.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gateway/error_answer.hpp"
+#include "gateway/event_scanner.hpp"
+#include "gateway/gateway_core.hpp"
+#include "gateway/request_facts.hpp"
+#include "http/web_client.hpp"
+#include "http/web_server.hpp"
+
+namespace orrery {
+
+/// What a request asks for, and of whom.
+struct GatewayRequest {
+  std::string id;  ///< x-request-id
+  GatewayService& service;
+  RequestFacts facts;
+};
+
+class GatewayCall final : public WebCallEvents {
+ public:
+  GatewayCall(GatewayCore& core, GatewayRequest request, WebExchange exchange);
+  GatewayCall(const GatewayCall&) = delete;
+  GatewayCall& operator=(const GatewayCall&) = delete;
+  ~GatewayCall() override;
+
+  /// Begins. The call may end inside.
+  void start();
+  /// Tries to find a replica for a waiting call; false: it waits on. The call may end inside.
+  bool try_again();
+  /// Ends a waiting call whose time is over.
+  void check_time(Instant now);
+
+  void on_head(const WebResponseHead& head) override;
+  void on_body(std::string_view bytes) override;
+  void on_end() override;
+  void on_error(const WebCallFailure& failure) override;
+
+ private:
+  enum class Phase : std::uint8_t { kWaiting, kAsking, kPassing };
+  enum class Queueing : std::uint8_t { kBehind, kFirst };
+
+  struct Target {
+    std::uint32_t slot = 0;
+    std::uint64_t tokens = 0;  ///< to be charged
+    bool charged = false;
+    std::uint32_t failures = 0;  ///< of replicas, so far
+  };
+  struct Times {
+    Instant arrived;
+    Instant first;  ///< byte of the answer's body
+    Instant last;
+  };
+  struct Answer {
+    int status = 0;
+    WebHeaders headers;
+    bool is_events = false;
+    bool first_missing = true;  ///< no byte of the body has arrived
+    std::string held;           ///< bytes of the body that have not been sent
+    EventScanner events;
+    TokenUsage usage;  ///< of a whole answer
+  };
+
+  void dispatch(Queueing queueing);
+  [[nodiscard]] RouteDecision decide(std::size_t waiting) const;
+  void record(RouteDecision decision);
+  void call_replica(std::uint32_t slot);
+  void wait(Queueing queueing);
+  void leave_queue();
+  void retry_elsewhere(std::string_view why);
+  void pass_events(std::string_view bytes);
+  void send(std::string_view bytes);
+  void answer_error(const ErrorAnswer& error, RequestEnd end);
+  void finish(RequestEnd end);
+  void release(std::uint64_t tokens_done);
+  [[nodiscard]] std::string retry_after() const;
+  [[nodiscard]] TokenUsage usage() const;
+  [[nodiscard]] std::uint64_t prompt_estimate() const;
+
+  GatewayCore& core_;
+  GatewayRequest request_;
+  WebExchange exchange_;
+  Phase phase_ = Phase::kWaiting;
+  Target target_;
+  Times times_;
+  std::vector<ReplicaKey> tried_;
+  /// In the queue of its service; none: not in it.
+  std::optional<std::list<GatewayCall*>::iterator> place_;
+  Answer answer_;
+  WebCall upstream_;
+};
+
+}  // namespace orrery

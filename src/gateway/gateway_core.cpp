@@ -1,0 +1,111 @@
+#include "gateway/gateway_core.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "gateway/gateway_call.hpp"
+
+namespace orrery {
+namespace {
+
+/// How often waiting calls are looked at besides what wakes them.
+constexpr Duration kQueueCheck = Duration::milliseconds(50);
+
+std::set<std::string_view> endpoints_of(const RouteTable& table) {
+  std::set<std::string_view> endpoints;
+  for (const RoutedService& service : table.services) {
+    for (const RoutedReplica& replica : service.replicas) endpoints.insert(replica.endpoint);
+  }
+  return endpoints;
+}
+
+}  // namespace
+
+GatewayCore::GatewayCore(RealEnv& env, const Log& log, const GatewayOptions& options)
+    : env_(env),
+      options_(options),
+      parts_{log, WebClient::make(env.loop(), {}), Rng(env.env().entropy.draw()), {}},
+      router_(options.router),
+      history_(options.explained_max) {}
+
+GatewayCore::~GatewayCore() {
+  if (parts_.watching) env_.loop().cancel(parts_.timer);
+}
+
+void GatewayCore::set_table(RouteTable table) {
+  const RouteTable old = std::exchange(table_, std::move(table));
+  table_time_ = now();
+  keys_ = AccessKeys(table_.keys);
+  router_.set_table(table_);
+  by_model_.clear();
+  for (auto& [id, service] : services_) service.index.reset();
+  for (std::uint32_t at = 0; at < table_.services.size(); ++at) {
+    const RoutedService& routed = table_.services[at];
+    GatewayService& service =
+        services_.try_emplace(routed.id, GatewayService{.stats = ServiceStats(now())})
+            .first->second;
+    service.id = routed.id;
+    service.name = routed.name;
+    service.model = routed.model;
+    service.tenant = routed.tenant;
+    service.index = at;
+    by_model_[routed.model].push_back(&service);
+  }
+  forget_endpoints(old);
+  for (auto& [id, service] : services_) pump(service);
+}
+
+void GatewayCore::forget_endpoints(const RouteTable& old) {
+  const std::set<std::string_view> kept = endpoints_of(table_);
+  for (const std::string_view endpoint : endpoints_of(old)) {
+    if (!kept.contains(endpoint)) parts_.client->forget(endpoint);
+  }
+}
+
+GatewayService* GatewayCore::find_service(std::string_view model, const RoutedKey& key) {
+  const auto found = by_model_.find(std::string(model));
+  if (found == by_model_.end()) return nullptr;
+  GatewayService* first = nullptr;
+  for (GatewayService* each : found->second) {
+    if (!may_call(key, each->tenant)) continue;
+    if (each->tenant == key.tenant) return each;
+    if (first == nullptr) first = each;
+  }
+  return first;
+}
+
+void GatewayCore::add(std::unique_ptr<GatewayCall> call) {
+  const GatewayCall* const key = call.get();
+  calls_.emplace(key, std::move(call));
+}
+
+void GatewayCore::remove(GatewayCall& call) { calls_.erase(&call); }
+
+void GatewayCore::pump(GatewayService& service) {
+  while (!service.queue.empty() && service.queue.front()->try_again()) {
+  }
+}
+
+void GatewayCore::watch_queues() {
+  if (std::exchange(parts_.watching, true)) return;
+  parts_.timer = env_.loop().call_after(kQueueCheck, [this] { check_queues(); });
+}
+
+void GatewayCore::check_queues() {
+  parts_.watching = false;
+  const Instant at = now();
+  for (auto& [id, service] : services_) {
+    pump(service);
+    // A call that ends here leaves the queue, and no other call ends by it.
+    const std::vector<GatewayCall*> waiting(service.queue.begin(), service.queue.end());
+    for (GatewayCall* call : waiting) call->check_time(at);
+    if (!service.queue.empty()) watch_queues();
+  }
+}
+
+std::string GatewayCore::make_request_id() {
+  return fmt::format("{:016x}{:016x}", parts_.ids.next_u64(), parts_.ids.next_u64());
+}
+
+}  // namespace orrery

@@ -1,0 +1,138 @@
+#include "gateway/request_facts.hpp"
+
+#include <simdjson.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace orrery {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+/// "line 3, column 7", from 1, of a byte of a text.
+std::string place_of(std::string_view text, std::size_t at) {
+  const std::string_view before = text.substr(0, std::min(at, text.size()));
+  const auto lines = std::ranges::count(before, '\n');
+  const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 == 0
+  return fmt::format("line {}, column {}", lines + 1, before.size() - line_begin + 1);
+}
+
+RequestFault malformed(std::string_view text, std::size_t at, simdjson::error_code failure) {
+  return {fmt::format("The body is not a JSON object: {} at {}.", simdjson::error_message(failure),
+                      place_of(text, at))};
+}
+
+RequestFault wrong_type(const char* param, std::string_view expected) {
+  return {fmt::format("'{}' must be {}.", param, expected), param};
+}
+
+/// A fault, or nothing.
+using Fault = std::optional<RequestFault>;
+
+/// Whether a value is null, which stands for an absent one.
+bool is_null(ondemand::value& value) {
+  ondemand::json_type type{};
+  return value.type().get(type) == simdjson::SUCCESS && type == ondemand::json_type::null;
+}
+
+Fault read_truth(ondemand::value value, const char* param, bool& out) {
+  if (is_null(value)) return {};
+  if (value.get_bool().get(out) != simdjson::SUCCESS) return wrong_type(param, "true or false");
+  return {};
+}
+
+Fault read_count(ondemand::value value, const char* param, std::uint64_t& out) {
+  if (is_null(value)) return {};
+  if (value.get_uint64().get(out) != simdjson::SUCCESS) {
+    return wrong_type(param, "a whole number that is not negative");
+  }
+  return {};
+}
+
+Fault read_stream_options(ondemand::value value, RequestFacts& facts) {
+  if (is_null(value)) return {};
+  ondemand::object options;
+  if (value.get_object().get(options) != simdjson::SUCCESS) {
+    return wrong_type("stream_options", "an object");
+  }
+  ondemand::value usage;
+  if (options["include_usage"].get(usage) != simdjson::SUCCESS) return {};
+  return read_truth(usage, "stream_options", facts.include_usage);
+}
+
+Fault read_field(std::string_view key, ondemand::value value, RequestFacts& facts) {
+  if (key == "model") {
+    std::string_view model;
+    if (value.get_string().get(model) != simdjson::SUCCESS) return wrong_type("model", "a text");
+    facts.model = model;
+    return {};
+  }
+  if (key == "stream") {
+    bool stream = false;
+    Fault fault = read_truth(value, "stream", stream);
+    facts.form = stream ? AnswerForm::kStream : AnswerForm::kWhole;
+    return fault;
+  }
+  if (key == "max_tokens" && facts.output_tokens_max == 0) {
+    return read_count(value, "max_tokens", facts.output_tokens_max);
+  }
+  if (key == "max_completion_tokens") {
+    return read_count(value, "max_completion_tokens", facts.output_tokens_max);
+  }
+  if (key == "stream_options") return read_stream_options(value, facts);
+  return {};
+}
+
+}  // namespace
+
+struct RequestReader::Impl {
+  ondemand::parser parser;
+};
+
+RequestReader::RequestReader() : impl_(std::make_unique<Impl>()) {}
+
+RequestReader::~RequestReader() = default;
+
+tl::expected<RequestFacts, RequestFault> RequestReader::read(const std::string& body) {
+  // simdjson reads whole vectors, beyond the end; a body that has no such memory behind it is
+  // copied.
+  std::optional<simdjson::padded_string> copied;
+  simdjson::padded_string_view text(body.data(), body.size(), body.capacity());
+  if (body.capacity() < body.size() + simdjson::SIMDJSON_PADDING) {
+    text = copied.emplace(body.data(), body.size());
+  }
+  const char* const begin = text.data();
+  ondemand::document document;
+  const auto fail = [&](simdjson::error_code failure) {
+    const char* at = nullptr;
+    const bool known = document.is_alive() &&
+                       document.current_location().get(at) == simdjson::SUCCESS && at >= begin &&
+                       at <= begin + body.size();
+    return tl::unexpected(
+        malformed(body, known ? static_cast<std::size_t>(at - begin) : body.size(), failure));
+  };
+  if (auto failure = impl_->parser.iterate(text).get(document)) return fail(failure);
+  ondemand::object object;
+  if (auto failure = document.get_object().get(object)) return fail(failure);
+  RequestFacts facts;
+  for (auto each : object) {
+    ondemand::field field;
+    if (auto failure = std::move(each).get(field)) return fail(failure);
+    std::string_view key;
+    if (auto failure = field.unescaped_key().get(key)) return fail(failure);
+    if (Fault fault = read_field(key, field.value(), facts)) {
+      return tl::unexpected(*std::move(fault));
+    }
+  }
+  const char* behind = nullptr;
+  if (document.current_location().get(behind) == simdjson::SUCCESS) {
+    return fail(simdjson::TAPE_ERROR);
+  }
+  if (facts.model.empty()) {
+    return tl::unexpected(RequestFault{"The body must name a model in 'model'.", "model"});
+  }
+  return facts;
+}
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+// gateway/service_stats_test.cpp - totals, and the window that slides.
+#include "gateway/service_stats.hpp"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+Instant at(std::int64_t seconds) { return Instant() + Duration::seconds(1000 + seconds); }
+
+TEST(ServiceStats, CountsEachEndOnce) {
+  ServiceStats stats(at(0));
+  for (const RequestEnd end :
+       {RequestEnd::kCompleted, RequestEnd::kCancelled, RequestEnd::kShed, RequestEnd::kFailed}) {
+    stats.add({.end = end, .prompt_tokens = 2, .output_tokens = 3}, at(1));
+  }
+  EXPECT_EQ(stats.counts().completed, 1u);
+  EXPECT_EQ(stats.counts().cancelled, 1u);
+  EXPECT_EQ(stats.counts().shed, 1u);
+  EXPECT_EQ(stats.counts().failed, 1u);
+  EXPECT_EQ(stats.counts().prompt_tokens, 8u);
+  EXPECT_EQ(stats.counts().output_tokens, 12u);
+}
+
+TEST(ServiceStats, SlidesItsWindow) {
+  ServiceStats stats(at(0));
+  stats.add({.output_tokens = 5, .ttft = Duration::milliseconds(20)}, at(5));
+  EXPECT_EQ(stats.report(at(20)).window, Duration::seconds(20));
+  EXPECT_EQ(stats.report(at(20)).window_requests, 1u);
+  EXPECT_EQ(stats.report(at(299)).window_output_tokens, 5u);
+  EXPECT_EQ(stats.report(at(299)).ttft.count(), 1u);
+  const ServiceReport later = stats.report(at(305));
+  EXPECT_EQ(later.window_requests, 0u);
+  EXPECT_EQ(later.ttft.count(), 0u);
+  EXPECT_EQ(later.window, Duration::seconds(295));
+  EXPECT_EQ(later.counts.completed, 1u);
+  stats.add({}, at(1000));
+  EXPECT_EQ(stats.report(at(1001)).window_requests, 1u);
+}
+
+}  // namespace
+}  // namespace orrery

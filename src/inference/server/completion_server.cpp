@@ -1,0 +1,265 @@
+#include "inference/server/completion_server.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "base/assert.hpp"
+#include "base/text/utf8.hpp"
+
+namespace orrery {
+namespace {
+
+constexpr std::string_view kJson = "application/json";
+constexpr std::int64_t kTextTokensDefault = 16;  // OpenAI's default of max_tokens for completions
+
+/// The method and the handler's purpose of a path.
+struct Route {
+  std::string_view path;
+  std::string_view method;
+};
+constexpr std::array kRoutes{Route{"/v1/completions", "POST"},
+                             Route{"/v1/chat/completions", "POST"}, Route{"/v1/models", "GET"},
+                             Route{"/health", "GET"}, Route{"/metrics", "GET"}};
+
+std::optional<ApiError> wrong_route(const WebRequest& request) {
+  const auto route = std::ranges::find(kRoutes, request.path(), &Route::path);
+  if (route == kRoutes.end()) {
+    return ApiError{.status = 404,
+                    .message = fmt::format("there is no {}", printable(request.path(), 100)),
+                    .code = "not_found"};
+  }
+  if (route->method == request.method) return std::nullopt;
+  return ApiError{.status = 405,
+                  .message = fmt::format("{}: expected {}, found {}", route->path, route->method,
+                                         printable(request.method, 20)),
+                  .code = "method_not_allowed"};
+}
+
+std::int64_t unix_seconds(const Env& env) { return env.clock.now_wall().ns() / 1'000'000'000; }
+
+}  // namespace
+
+/// A request that the engine has.
+struct CompletionServer::Active {
+  WebExchange exchange;
+  CompletionReply reply;
+  bool stream = false;
+  Instant begun;
+  std::optional<Instant> first;  ///< when its first token came
+};
+
+CompletionServer::CompletionServer(Env env, Options options)
+    : env_(env), options_(std::move(options)), salt_(env_.entropy.draw()) {}
+
+CompletionServer::~CompletionServer() = default;
+
+void CompletionServer::ready(const ReadyEngine& engine, EngineThread& thread) {
+  engine_ = engine;
+  thread_ = &thread;
+  if (options_.model.empty()) options_.model = engine.model->name;
+  metrics_.engine.blocks = engine.limits.blocks;
+  if (phase_ == Phase::kLoading) phase_ = Phase::kReady;
+}
+
+void CompletionServer::drain(Callback ended) {
+  phase_ = Phase::kDraining;
+  ended_ = std::move(ended);
+  if (active_.empty() && ended_) std::exchange(ended_, nullptr)();
+}
+
+std::optional<ApiError> CompletionServer::unavailable() const {
+  if (phase_ == Phase::kReady) return std::nullopt;
+  return ApiError{.status = 503,
+                  .message = phase_ == Phase::kLoading ? "the model is being loaded"
+                                                       : "this server is about to end",
+                  .type = "service_unavailable",
+                  .code = phase_ == Phase::kLoading ? "loading" : "draining"};
+}
+
+void CompletionServer::refuse(WebExchange& exchange, const ApiError& error) {
+  std::vector<WebHeader> headers{{"Content-Type", kJson}};
+  if (error.status == 429) headers.push_back({"Retry-After", "1"});
+  if (error.status == 503) {
+    headers.push_back({"Retry-After", phase_ == Phase::kDraining ? "0" : "1"});
+  }
+  exchange.respond(error.status, headers, api_error_body(error));
+}
+
+void CompletionServer::on_request(WebExchange exchange) {
+  if (const auto wrong = wrong_route(exchange.request())) return refuse(exchange, *wrong);
+  const std::string_view path = exchange.request().path();
+  if (path == "/health") return health(exchange);
+  if (path == "/v1/models") return models(exchange);
+  if (path == "/metrics") {
+    metrics_.active = active_.size();
+    return exchange.respond(200, "text/plain; version=0.0.4", prometheus_text(metrics_));
+  }
+  const bool chat = path == "/v1/chat/completions";
+  complete(std::move(exchange), chat ? CompletionKind::kChat : CompletionKind::kText);
+}
+
+void CompletionServer::health(WebExchange& exchange) {
+  if (const auto why = unavailable()) return refuse(exchange, *why);
+  exchange.respond(200, kJson, R"({"status":"ok"})");
+}
+
+void CompletionServer::models(WebExchange& exchange) {
+  nlohmann::ordered_json list{{"object", "list"}, {"data", nlohmann::ordered_json::array()}};
+  if (engine_) {
+    list["data"].push_back({{"id", options_.model},
+                            {"object", "model"},
+                            {"created", unix_seconds(env_)},
+                            {"owned_by", "orrery"},
+                            {"max_model_len", engine_->model->model.config().sequence}});
+  }
+  exchange.respond(200, kJson, list.dump());
+}
+
+void CompletionServer::complete(WebExchange exchange, CompletionKind kind) {
+  const auto give_up = [&](const ApiError& error) {
+    ++metrics_.refused;
+    refuse(exchange, error);
+  };
+  if (const auto why = unavailable()) return give_up(*why);
+  ApiResult<CompletionRequest> request = parse_completion(kind, exchange.request().body);
+  if (!request) return give_up(request.error());
+  ApiResult<GenerationRequest> generation = accept(*request);
+  if (!generation) return give_up(generation.error());
+  begin(std::move(exchange), *request, std::move(*generation));
+}
+
+ApiResult<std::vector<std::int32_t>> CompletionServer::prompt_of(const CompletionRequest& request) {
+  const TransformerConfig& config = engine_->model->model.config();
+  std::vector<std::int32_t> tokens = request.tokens;
+  if (tokens.empty()) engine_->model->tokenizer->encode(request.text, tokens);
+  const std::string param = request.kind == CompletionKind::kText ? "prompt" : "messages";
+  if (tokens.empty()) {
+    return tl::unexpected(ApiError{.message = param + ": expected at least one token",
+                                   .param = param,
+                                   .code = "empty_prompt"});
+  }
+  if (tokens.size() >= static_cast<std::size_t>(config.sequence)) {
+    return tl::unexpected(ApiError{
+        .message = fmt::format("{}: the context of this model is {} tokens; the prompt has {}, "
+                               "which leaves none to generate",
+                               param, config.sequence, tokens.size()),
+        .param = param,
+        .code = "context_length_exceeded"});
+  }
+  const auto beyond =
+      std::ranges::find_if(tokens, [&](std::int32_t token) { return token >= config.vocab; });
+  if (beyond == tokens.end()) return tokens;
+  return tl::unexpected(ApiError{
+      .message = fmt::format("{}: token {}, expected 0 to {}", param, *beyond, config.vocab - 1),
+      .param = param,
+      .code = "invalid_value"});
+}
+
+ApiResult<GenerationRequest> CompletionServer::accept(CompletionRequest& request) {
+  if (request.model.empty()) {
+    return tl::unexpected(ApiError{.message = "model: expected the name of a model",
+                                   .param = "model",
+                                   .code = "missing_required_parameter"});
+  }
+  if (request.model != options_.model) {
+    return tl::unexpected(
+        ApiError{.status = 404,
+                 .message = fmt::format("model: {} is not served here, only {}",
+                                        printable(request.model, 100), options_.model),
+                 .param = "model",
+                 .code = "model_not_found"});
+  }
+  if (active_.size() >= engine_->limits.slots + options_.waiting_max) {
+    return tl::unexpected(ApiError{.status = 429,
+                                   .message = "too many requests wait",
+                                   .type = "rate_limit_error",
+                                   .code = "overloaded"});
+  }
+  ApiResult<std::vector<std::int32_t>> prompt = prompt_of(request);
+  if (!prompt) return tl::unexpected(prompt.error());
+  const std::int64_t tokens_default = request.kind == CompletionKind::kText
+                                          ? kTextTokensDefault
+                                          : engine_->model->model.config().sequence;
+  using enum GenerationRequest::EndOfText;
+  GenerationRequest generation{.prompt = std::move(*prompt),
+                               .sampling = request.sampling,
+                               .stops = std::move(request.stops),
+                               .end_of_text = request.ignore_eos ? kIgnored : kEnds};
+  generation.sampling.tokens = request.tokens_max.value_or(tokens_default);
+  generation.sampling.seed = request.seed ? *request.seed : env_.entropy.draw();
+  return generation;
+}
+
+void CompletionServer::begin(WebExchange exchange, const CompletionRequest& request,
+                             GenerationRequest generation) {
+  const GenerationId id = thread_->submit(std::move(generation));
+  const std::string_view prefix = request.kind == CompletionKind::kText ? "cmpl" : "chatcmpl";
+  CompletionIdentity identity{
+      .id = fmt::format("{}-{:016x}{:08x}", prefix, salt_, static_cast<std::uint64_t>(id)),
+      .model = options_.model,
+      .created = unix_seconds(env_)};
+  auto active =
+      std::make_unique<Active>(Active{.exchange = std::move(exchange),
+                                      .reply = CompletionReply(std::move(identity), request),
+                                      .stream = request.stream,
+                                      .begun = env_.clock.now_monotonic()});
+  active->exchange.on_gone([this, id] { gone(id); });
+  if (request.stream) {
+    constexpr std::array kHeaders{WebHeader{"Content-Type", "text/event-stream; charset=utf-8"},
+                                  WebHeader{"Cache-Control", "no-cache"}};
+    active->exchange.begin(200, kHeaders);
+  }
+  active_.emplace(id, std::move(active));
+}
+
+void CompletionServer::take(const std::vector<GenerationDelta>& deltas,
+                            const EngineStatus& status) {
+  metrics_.engine = status;
+  for (const GenerationDelta& delta : deltas) take(delta);
+}
+
+// The client of a delta may have left since the engine made it.
+void CompletionServer::take(const GenerationDelta& delta) {
+  const auto found = active_.find(delta.id);
+  if (found == active_.end()) return;
+  Active& active = *found->second;
+  const Instant now = env_.clock.now_monotonic();
+  if (!active.first) {
+    active.first = now;
+    metrics_.first_token.add(now - active.begun);
+  }
+  const std::string events = active.reply.take(delta);
+  if (!events.empty()) active.exchange.send(events);
+  if (delta.finish == FinishReason::kNone) return;
+  if (active.stream) {
+    active.exchange.end();
+  } else {
+    active.exchange.respond(200, kJson, active.reply.whole());
+  }
+  ++metrics_.completed;
+  metrics_.whole.add(now - active.begun);
+  if (delta.tokens > 1) {
+    const double each =
+        (now - *active.first).count_seconds() / static_cast<double>(delta.tokens - 1);
+    metrics_.each_token.add(Duration::from_seconds(each));
+  }
+  end(delta.id);
+}
+
+void CompletionServer::gone(GenerationId id) {
+  thread_->cancel(id);
+  ++metrics_.cancelled;
+  end(id);
+}
+
+void CompletionServer::end(GenerationId id) {
+  active_.erase(id);
+  if (active_.empty() && ended_) std::exchange(ended_, nullptr)();
+}
+
+}  // namespace orrery

@@ -1,0 +1,42 @@
+// inference/server/replica_reports.hpp - what a replica of a service reports to the keeper of its
+// node: JSON lines into the pipe that ORRERY_PROGRESS names.
+//
+//   {"quiet": 1e9}                          a server takes no steps: silence is no hang
+//   {"replica": {"phase": "loading"}}       then "warming", "ready" (with where it listens and how
+//                                           fast it is) and "draining"
+//
+// Used on one thread. Without a pipe it does nothing. Each line is one write of less than 4096
+// bytes, so the lines of several processes do not mix. No later line repeats an earlier one, so a
+// full pipe is waited for, at most five seconds.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/system/file_descriptor.hpp"
+#include "inference/server/engine_measurement.hpp"
+
+namespace orrery {
+
+/// Where and how a replica serves.
+struct ReplicaEndpoint {
+  std::string address;  ///< "HOST:PORT", reachable for gateways
+  std::size_t slots = 0;
+  EngineSpeed speed;
+};
+
+class ReplicaReports {
+ public:
+  /// `path`: a named pipe; "": none.
+  explicit ReplicaReports(const std::string& path);
+
+  void phase(std::string_view phase);
+  void ready(const ReplicaEndpoint& endpoint);
+
+ private:
+  void write(const std::string& json);
+
+  FileDescriptor pipe_;
+};
+
+}  // namespace orrery

@@ -1,0 +1,70 @@
+#include "inference/server/serving_replica.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace orrery {
+
+Result<std::unique_ptr<ServingReplica>> ServingReplica::start(RealLoop& loop, Env env,
+                                                              Options options, Callback ended) {
+  auto replica = std::make_unique<ServingReplica>(env, std::move(options), std::move(ended));
+  Result<std::unique_ptr<WebServer>> web = WebServer::listen(
+      loop, {.address = replica->options_.listen, .error_body = web_error_body}, replica->server_);
+  if (!web) return forward_error(web);
+  replica->web_ = std::move(*web);
+  replica->reports_.phase("loading");
+  replica->engine_ = std::make_unique<EngineThread>(std::exchange(replica->options_.engine, {}),
+                                                    env.inbox, *replica);
+  return replica;
+}
+
+ServingReplica::ServingReplica(Env env, Options options, Callback ended)
+    : options_(std::move(options)),
+      ended_(std::move(ended)),
+      reports_(options_.progress),
+      server_(env, options_.server) {}
+
+std::string ServingReplica::endpoint() const {
+  const std::string& address = web_->address();
+  const std::size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  if (host != "0.0.0.0" && host != "[::]") return address;
+  const bool v6 = options_.host.find(':') != std::string::npos && options_.host.front() != '[';
+  return (v6 ? "[" + options_.host + "]" : options_.host) + address.substr(colon);
+}
+
+void ServingReplica::on_loaded(const ServedModel&) { reports_.phase("warming"); }
+
+void ServingReplica::on_ready(const ReadyEngine& engine) {
+  server_.ready(engine, *engine_);
+  reports_.ready({.address = endpoint(), .slots = engine.limits.slots, .speed = engine.speed});
+  if (!options_.announce) return;
+  const std::string name =
+      options_.server.model.empty() ? engine.model->name : options_.server.model;
+  std::string line = fmt::format(
+      "{} (step {}, {} weights) at http://{}/v1: {} slots, {} KV blocks; prompts {:.0f} tokens/s, "
+      "a step {:.2g} ms, with all slots {:.2g} ms",
+      name, engine.model->step, engine.model->model.weights(), endpoint(), engine.limits.slots,
+      engine.limits.blocks, engine.speed.prefill_tokens_s, 1e3 * engine.speed.step_s,
+      1e3 * engine.speed.step_full_s);
+  for (const std::string& why : engine.model->passed_over) line += "\npassed over: " + why;
+  options_.announce(line);
+}
+
+void ServingReplica::on_failed(const Error& error) {
+  failure_ = error;
+  ended_();
+}
+
+void ServingReplica::on_step(const std::vector<GenerationDelta>& deltas,
+                             const EngineStatus& status) {
+  server_.take(deltas, status);
+}
+
+void ServingReplica::drain() {
+  reports_.phase("draining");
+  server_.drain([this] { web_->stop([this] { ended_(); }); });
+}
+
+}  // namespace orrery

@@ -1,0 +1,52 @@
+// serving/gateway_report.hpp - what a gateway has measured of the services it routes to.
+//
+// Made by a gateway about once a second, sent to the controller with the epoch of the table that
+// the gateway routes by, which thereby acknowledges it. Counters grow from the start of the
+// gateway's process; histograms cover the newest window. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.hpp"
+#include "serving/latency_histogram.hpp"
+
+namespace orrery {
+
+/// Requests of one service. Each accepted request ends in exactly one of the first four.
+struct ServiceCounts {
+  std::uint64_t completed = 0;
+  std::uint64_t cancelled = 0;  ///< by the client
+  std::uint64_t shed = 0;       ///< refused with 429
+  std::uint64_t failed = 0;     ///< answered with an error that is not the client's
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t output_tokens = 0;
+};
+
+struct ServiceReport {
+  std::uint64_t service = 0;  ///< RoutedService::id
+  ServiceCounts counts;
+  Duration window;                         ///< time that the rest covers
+  std::uint64_t window_prompt_tokens = 0;  ///< tokens of the requests that ended in the window
+  std::uint64_t window_output_tokens = 0;
+  std::uint64_t window_requests = 0;
+  LatencyHistogram ttft;  ///< from the request's last byte to the answer's first
+  LatencyHistogram tpot;  ///< between output tokens, the mean of each request
+};
+
+struct ReplicaLoad {
+  std::uint64_t job = 0;
+  std::uint32_t attempt = 0;
+  std::uint32_t in_flight = 0;
+};
+
+struct GatewayReport {
+  std::string gateway;  ///< its name, which no other gateway of the cluster has
+  std::string url;      ///< by which clients reach it, without /v1
+  std::uint64_t epoch = 0;
+  std::vector<ServiceReport> services;
+  std::vector<ReplicaLoad> replicas;
+};
+
+}  // namespace orrery

@@ -1,0 +1,94 @@
+// serving/route_table.hpp - what a gateway must know to route: the services, their replicas that
+// take requests, and the keys that may call them.
+//
+// Made by the controller from its state (or read from a file), sent whole at each change, kept by a
+// gateway as its last table, so that it serves on while no controller answers. Plain values.
+// Invariant: epochs only grow; a replica is named by its job and attempt, so that an endpoint that
+// an earlier attempt had is another replica. Read and written as JSON or YAML by describe().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/format/document.hpp"
+#include "base/format/field_reader.hpp"
+
+namespace orrery {
+
+/// One running copy of a service's model.
+struct RoutedReplica {
+  std::uint64_t job = 0;      ///< number of the replica's job
+  std::uint32_t attempt = 0;  ///< attempt of that job: its generation
+  std::string endpoint;       ///< "HOST:PORT" of its HTTP server, without TLS
+  std::uint32_t slots = 0;    ///< requests that it computes at a time; 0: unknown
+
+  friend bool operator==(const RoutedReplica&, const RoutedReplica&) = default;
+};
+
+template <class Visitor, SameStruct<RoutedReplica> Self>
+void describe(Visitor& visitor, Self& r) {
+  visitor.required("job", r.job);
+  visitor.required("attempt", r.attempt);
+  visitor.required("endpoint", r.endpoint);
+  visitor.optional("slots", r.slots);
+}
+
+struct RoutedService {
+  std::uint64_t id = 0;  ///< number of its first replica's job
+  std::string name;
+  std::string model;                    ///< the name that clients ask for
+  std::string tenant;                   ///< path of its tenant
+  std::vector<RoutedReplica> replicas;  ///< those that take requests, by job
+
+  friend bool operator==(const RoutedService&, const RoutedService&) = default;
+};
+
+template <class Visitor, SameStruct<RoutedService> Self>
+void describe(Visitor& visitor, Self& s) {
+  visitor.required("id", s.id);
+  visitor.required("name", s.name);
+  visitor.required("model", s.model);
+  visitor.optional("tenant", s.tenant);
+  visitor.optional("replicas", s.replicas);
+}
+
+/// A key that clients show as "Authorization: Bearer KEY".
+struct RoutedKey {
+  std::string sha256;  ///< of the key, in lower-case hexadecimal
+  std::string name;    ///< of the user or program that holds it
+  std::string tenant;  ///< may call services of this tenant and those below; empty: every service
+
+  friend bool operator==(const RoutedKey&, const RoutedKey&) = default;
+};
+
+template <class Visitor, SameStruct<RoutedKey> Self>
+void describe(Visitor& visitor, Self& k) {
+  visitor.required("sha256", k.sha256);
+  visitor.required("name", k.name);
+  visitor.optional("tenant", k.tenant);
+}
+
+struct RouteTable {
+  std::uint64_t epoch = 0;
+  std::vector<RoutedService> services;  ///< by id
+  std::vector<RoutedKey> keys;          ///< by sha256
+
+  friend bool operator==(const RouteTable&, const RouteTable&) = default;
+};
+
+template <class Visitor, SameStruct<RouteTable> Self>
+void describe(Visitor& visitor, Self& t) {
+  visitor.required("epoch", t.epoch);
+  visitor.optional("services", t.services);
+  visitor.optional("keys", t.keys);
+}
+
+/// Reads a table. Errors with file:line:column: what does not fit, two services with one model in
+/// one tenant, an endpoint without a port.
+[[nodiscard]] Result<RouteTable> read_route_table(const Document& document);
+/// Returns JSON that read_route_table() reads back to the same table.
+[[nodiscard]] std::string write_route_table(const RouteTable& table);
+
+}  // namespace orrery

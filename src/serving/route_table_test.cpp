@@ -1,0 +1,70 @@
+// serving/route_table_test.cpp - tables are read as they were written, and errors name their place.
+#include "serving/route_table.hpp"
+
+#include <gtest/gtest.h>
+
+namespace orrery {
+namespace {
+
+Result<RouteTable> read(const std::string& text) {
+  const Result<Document> document = Document::parse(text, "table.yaml");
+  if (!document) return tl::unexpected(document.error());
+  return read_route_table(*document);
+}
+
+std::string error_in(const std::string& text) {
+  const Result<RouteTable> table = read(text);
+  return table ? "no error" : table.error().text();
+}
+
+TEST(RouteTable, IsReadAsItWasWritten) {
+  RouteTable table{.epoch = 7};
+  table.services = {{.id = 3,
+                     .name = "chat",
+                     .model = "org/m",
+                     .tenant = "a/b",
+                     .replicas = {{.job = 4, .attempt = 2, .endpoint = "h:80", .slots = 8}}},
+                    {.id = 9, .name = "other", .model = "n"}};
+  table.keys = {{.sha256 = std::string(64, 'a'), .name = "k", .tenant = "a"}};
+  const Result<RouteTable> again = read(write_route_table(table));
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(*again, table);
+}
+
+TEST(RouteTable, IsPutInOrder) {
+  const Result<RouteTable> table = read(
+      "epoch: 1\n"
+      "services:\n"
+      "- {id: 2, name: b, model: m, tenant: x}\n"
+      "- id: 1\n"
+      "  name: a\n"
+      "  model: m\n"
+      "  replicas: [{job: 5, attempt: 1, endpoint: 'h:1'}, {job: 4, attempt: 1, endpoint: "
+      "'h:2'}]\n");
+  ASSERT_TRUE(table) << table.error().text();
+  EXPECT_EQ(table->services[0].id, 1u);
+  EXPECT_EQ(table->services[0].replicas[0].job, 4u);
+}
+
+TEST(RouteTable, NamesWhatDoesNotFit) {
+  const std::string one = "epoch: 1\nservices:\n- {id: 1, name: a, model: m, replicas: [";
+  EXPECT_NE(error_in("services: []").find("epoch"), std::string::npos);
+  EXPECT_NE(error_in("epoch: 1\nother: 2").find("table.yaml:2:1"), std::string::npos);
+  EXPECT_NE(error_in(one + "{job: 1, attempt: 1, endpoint: host}]}").find("expected HOST:PORT"),
+            std::string::npos);
+  EXPECT_NE(error_in(one + "{job: 1, attempt: 1, endpoint: 'h:0'}]}").find("table.yaml:3:"),
+            std::string::npos);
+  EXPECT_NE(error_in(one + "{job: 1, attempt: 1, endpoint: 'h:1'},"
+                           "{job: 1, attempt: 2, endpoint: 'h:2'}]}")
+                .find("a second replica with job 1"),
+            std::string::npos);
+  EXPECT_NE(error_in(one + "]}\n- {id: 2, name: b, model: m}").find("the first is at"),
+            std::string::npos);
+  EXPECT_NE(error_in(one + "]}\n- {id: 1, name: b, model: n}").find("a second service with id 1"),
+            std::string::npos);
+  EXPECT_NE(error_in("epoch: 1\nkeys: [{sha256: abc, name: k}]").find("64 lower-case"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery

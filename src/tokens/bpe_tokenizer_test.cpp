@@ -1,0 +1,143 @@
+#include "tokens/bpe_tokenizer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "tokens/incremental_decoder.hpp"
+
+namespace orrery {
+namespace {
+
+using Around = BpeTokenizer::Encoding::Around;
+using nlohmann::json;
+
+json fixture(const std::string& name) {
+  const auto path = std::filesystem::path(ORRERY_SOURCE_DIR) / "tests/tokens/fixtures" / name;
+  std::ifstream file(path);
+  return json::parse(file);
+}
+
+std::string joined(const BpeTokenizer& tokenizer, const std::vector<std::int32_t>& tokens) {
+  IncrementalDecoder decoder(tokenizer, {.stops = {}});
+  std::string text;
+  for (const std::int32_t token : tokens) text += decoder.add(token);
+  return text + decoder.finish();
+}
+
+class FamilyTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(FamilyTest, GivesTheTokensAndTextsOfTheReferenceLibrary) {
+  const json fixed = fixture(std::string(GetParam()) + ".json");
+  const auto tokenizer = BpeTokenizer::of(fixed["tokenizer"].dump(), GetParam());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().text();
+  ASSERT_GT(fixed["cases"].size(), 50u);
+  for (const json& each : fixed["cases"]) {
+    const auto text = each["text"].get<std::string>();
+    std::vector<std::int32_t> tokens;
+    std::vector<std::int32_t> framed;
+    tokenizer->encode(text, tokens);
+    tokenizer->encode_with(text, {.around = Around::kAdded}, framed);
+    EXPECT_EQ(tokens, each["ids"].get<std::vector<std::int32_t>>()) << each["text"];
+    EXPECT_EQ(framed, each["framed"].get<std::vector<std::int32_t>>()) << each["text"];
+    EXPECT_EQ(tokenizer->decode(framed), each["decoded"].get<std::string>());
+    EXPECT_EQ(joined(*tokenizer, framed), each["decoded"].get<std::string>());
+    EXPECT_EQ(tokenizer->decode_with(framed, TokenUse::Special::kShown),
+              each["shown"].get<std::string>());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
+                         testing::Values("gpt2_spaced", "llama3", "qwen2", "deepseek", "smollm",
+                                         "llama2", "mistral", "metaspace", "gemma", "unknown"));
+
+/// A model of three tokens; `more` is put into the file.
+std::string small(const std::string& more) {
+  return R"({"model":{"vocab":{"a":0,"b":1,"ab":2},"merges":[["a","b"]]})" + more + "}";
+}
+
+std::string error_of(const std::string& text) {
+  const auto made = BpeTokenizer::of(text, "f");
+  if (made) return "";
+  EXPECT_EQ(made.error().kind, ErrorKind::kInput);
+  return made.error().text();
+}
+
+std::vector<std::int32_t> tokens_of(const std::string& file, std::string_view text) {
+  const auto made = BpeTokenizer::of(file, "f");
+  EXPECT_TRUE(made) << made.error().text();
+  std::vector<std::int32_t> tokens;
+  if (made) made->encode(text, tokens);
+  return tokens;
+}
+
+TEST(BpeTokenizerTest, MergesPairsAndLeavesOutWhatHasNoToken) {
+  EXPECT_EQ(tokens_of(small(""), "abba?b"), (std::vector<std::int32_t>{2, 1, 2}));
+  EXPECT_EQ(tokens_of(small(""), ""), std::vector<std::int32_t>{});
+}
+
+TEST(BpeTokenizerTest, RefusesWhatItDoesNotKnowByName) {
+  EXPECT_EQ(error_of(small(R"(,"normalizer":{"type":"Nmt"})")),
+            "tokenizer \"f\": normalizer: the normalizer \"Nmt\" is not supported, expected NFC, "
+            "NFD, NFKC, NFKD, Lowercase, Prepend, Replace, ByteLevel or Sequence");
+  EXPECT_EQ(
+      error_of(small(R"(,"pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"X"}]})")),
+      "tokenizer \"f\": pre_tokenizer.pretokenizers[0]: the pre-tokenizer \"X\" is not "
+      "supported, expected ByteLevel, Split, Digits, Metaspace or Sequence");
+  EXPECT_EQ(error_of(R"({"model":{"type":"Unigram"}})"),
+            "tokenizer \"f\": model: expected a model of type BPE, got \"Unigram\"");
+  EXPECT_EQ(error_of(small(R"(,"version":"2.0")")),
+            "tokenizer \"f\": expected version \"1.0\", got \"2.0\"");
+  EXPECT_EQ(error_of("{}"), "tokenizer \"f\": model: expected a value");
+}
+
+TEST(BpeTokenizerTest, RefusesMergesOfTextsThatAreNoTokens) {
+  EXPECT_EQ(error_of(R"({"model":{"vocab":{"a":0,"b":1},"merges":["a b"]}})"),
+            "tokenizer \"f\": model.merges[0]: \"a\" and \"b\" and what they make must be tokens");
+  EXPECT_EQ(error_of(R"({"model":{"vocab":{"a":-1},"merges":[]}})"),
+            "tokenizer \"f\": model.vocab: token \"a\" has no number from 0 to 16777215");
+}
+
+TEST(BpeTokenizerTest, RefusesPatternsThatTheTwoLibrariesReadDifferently) {
+  const auto with = [](const std::string& pattern) {
+    return error_of(
+        small(R"(,"pre_tokenizer":{"type":"Split","behavior":"Isolated","pattern":{"Regex":")" +
+              pattern + "\"}}"));
+  };
+  EXPECT_EQ(with(R"(\\p{L}+|[^\\s\\p{N}]|\\s+(?!\\S))"), "");
+  for (const char* pattern : {R"(\\h)", R"(\\w)", "a{2}+", "[a[b]]", "[a&&b]", R"(\\p{Greek})"}) {
+    EXPECT_NE(with(pattern).find("which is not supported"), std::string::npos) << pattern;
+  }
+}
+
+TEST(BpeTokenizerTest, LeavesSpecialTokensOutOfTextUnlessTheyAreShown) {
+  const auto made = BpeTokenizer::of(
+      small(R"(,"added_tokens":[{"content":"<e>","special":true}],"decoder":{"type":"Fuse"})"),
+      "f");
+  ASSERT_TRUE(made);
+  std::vector<std::int32_t> tokens;
+  made->encode("a<e>b", tokens);
+  EXPECT_EQ(tokens, (std::vector<std::int32_t>{0, 3, 1}));
+  EXPECT_EQ(made->decode(tokens), "ab");
+  EXPECT_EQ(made->decode_with(tokens, TokenUse::Special::kShown), "a<e>b");
+  EXPECT_EQ(made->named("<e>"), 3);
+  EXPECT_EQ(made->kinds(), 4);
+  tokens.clear();
+  made->encode_with("a<e>b", {.special = BpeTokenizer::Encoding::Special::kText}, tokens);
+  EXPECT_EQ(tokens, std::vector<std::int32_t>{2}) << "its characters have no tokens";
+}
+
+TEST(BpeTokenizerTest, EncodesBytesThatAreNotUtf8) {
+  const json fixed = fixture("llama3.json");
+  const auto tokenizer = BpeTokenizer::of(fixed["tokenizer"].dump(), "llama3");
+  ASSERT_TRUE(tokenizer);
+  std::vector<std::int32_t> tokens;
+  tokenizer->encode("a\xff\xc3 b", tokens);
+  EXPECT_EQ(tokenizer->decode(tokens), "a\xef\xbf\xbd\xef\xbf\xbd b");
+}
+
+}  // namespace
+}  // namespace orrery

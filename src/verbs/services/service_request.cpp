@@ -1,0 +1,79 @@
+#include "verbs/services/service_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/text/utf8.hpp"
+#include "runtime/checkpoint/checkpoint_directory.hpp"
+#include "verbs/option_text.hpp"
+#include "verbs/schedule/artifact_paths.hpp"
+#include "verbs/schedule/submit_request.hpp"
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+namespace {
+
+/// Restarts of a replica after faults of its program, before it is given up.
+constexpr std::uint32_t kRestarts = 100;
+
+/// Returns the absolute path of a directory with a checkpoint that is committed.
+Result<std::filesystem::path> checkpoints_of(const std::string& typed) {
+  std::error_code failed;
+  std::filesystem::path path = std::filesystem::absolute(typed, failed).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const std::string shown = printable(path.string(), 200);
+  if (!std::filesystem::exists(path, failed)) {
+    return input_error(
+        {}, fmt::format("{}: there is no such directory{}", shown, quickstart_hint(path.string())));
+  }
+  if (!std::filesystem::is_directory(path, failed)) {
+    return input_error({}, fmt::format("{} is a file: expected a directory of checkpoints that "
+                                       "orrery-train wrote; models in other formats cannot be "
+                                       "served yet",
+                                       shown));
+  }
+  const Result<std::vector<ListedCheckpoint>> listed = list_checkpoints(path.string());
+  if (!listed) return tl::unexpected(listed.error());
+  const bool committed = std::ranges::any_of(*listed, [](const ListedCheckpoint& each) {
+    return each.state == ListedCheckpoint::State::kCommitted;
+  });
+  if (committed) return path;
+  if (!listed->empty() && !listed->front().fault.empty()) {
+    return input_error(
+        {}, fmt::format("{}: no checkpoint can be read: {}", shown, listed->front().fault));
+  }
+  return input_error({}, fmt::format("{} has no complete checkpoint of orrery-train: models in "
+                                     "other formats cannot be served yet",
+                                     shown));
+}
+
+}  // namespace
+
+Result<std::string> service_spec(const ServiceOptions& options,
+                                 const std::vector<std::string>& arguments) {
+  const Result<EngineName> engine = word_option<EngineName>("engine", options.engine);
+  if (!engine) return tl::unexpected(engine.error());
+  const Result<std::filesystem::path> artifact = checkpoints_of(options.artifact);
+  if (!artifact) return tl::unexpected(artifact.error());
+  JobSpec spec;
+  spec.kind = JobKind::kServe;
+  spec.name = options.name.empty() ? job_name_of(artifact->string()) : options.name;
+  spec.tenant = options.tenant;
+  spec.restart = {.policy = RestartPolicy::kAtOnce, .max = kRestarts, .where = {}};
+  RoleSpec role;
+  role.replicas = options.replicas;
+  role.accelerators = options.accelerators;
+  for (const std::string& type : options.types) role.types.push_back({.type = type});
+  spec.roles.push_back(std::move(role));
+  RevisionSpec revision;
+  revision.model = options.model.empty() ? spec.name : options.model;
+  revision.artifact = artifact->string();
+  revision.engine.name = *engine;
+  revision.engine.arguments = arguments;
+  spec.revisions.push_back(std::move(revision));
+  return checked_job_text(spec);
+}
+
+}  // namespace orrery

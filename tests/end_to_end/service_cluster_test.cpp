@@ -1,0 +1,252 @@
+// A service on a cluster of `orrery up`: a small trained model behind the gateway, asked by a
+// client of the OpenAI API while one of its replicas is killed.
+#include <poll.h>
+
+#include <algorithm>
+#include <functional>
+#include <utility>
+
+#include "tests/end_to_end/local_cluster.hpp"
+
+namespace orrery {
+
+std::string program() { return ORRERY_PROGRAM; }
+
+namespace {
+
+constexpr const char* kTraining = R"(apiVersion: orrery/v1
+kind: Training
+name: small
+model: {layers: 2, width: 32, heads: 2, sequence: 128}
+data: {paths: [text]}
+batch: {sequences: 4}
+optimizer: {peak_rate: 1e-2}
+checkpoint: {directory: cp}
+steps: 3
+output: run
+)";
+
+/// client.py ENDPOINT KEY MODEL one|stream|load [PID]: prints the answers as JSON, [status, text]
+/// each. `load` asks with four clients, every other request streamed, and kills PID on the way.
+constexpr const char* kClient =
+    R"(import json, os, signal, sys, threading, urllib.error, urllib.request
+endpoint, key, model, mode = sys.argv[1:5]
+def ask(stream, tokens=24):
+    headers = {"Content-Type": "application/json"}
+    if mode == "one": headers["X-Request-Id"] = "mine"
+    if key: headers["Authorization"] = "Bearer " + key
+    body = {"model": model, "prompt": "the quick ", "max_tokens": tokens, "stream": stream}
+    url, data = endpoint + "/v1/completions", json.dumps(body).encode()
+    request = urllib.request.Request(url, data, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=100) as answer:
+            return [answer.status, answer.read().decode()]
+    except urllib.error.HTTPError as error:
+        return [error.code, error.read().decode()]
+    except Exception as error:
+        return [0, repr(error)]
+if mode != "load":
+    print(json.dumps(ask(mode == "stream")))
+    sys.exit()
+answers, lock, killed = [], threading.Lock(), [False]
+def client():
+    for number in range(12):
+        answer = ask(number % 2 == 0)
+        with lock:
+            answers.append(answer)
+            kill = len(answers) >= 8 and not killed[0]
+            killed[0] = killed[0] or kill
+        if kill: os.kill(int(sys.argv[5]), signal.SIGKILL)
+threads = [threading.Thread(target=client) for _ in range(4)]
+for each in threads: each.start()
+for each in threads: each.join()
+print(json.dumps(answers))
+)";
+
+class ServiceClusterTest : public LocalClusterTest {
+ protected:
+  void SetUp() override {
+    LocalClusterTest::SetUp();
+    std::filesystem::create_directories(path("text"));
+    std::string text;
+    for (int i = 0; i < 50; ++i) text += "The quick brown fox jumps over the lazy dog.\n";
+    (void)write("text/a.txt", text);
+    (void)write("training.yaml", kTraining);
+    (void)write("client.py", kClient);
+    const std::string train =
+        "cd " + path("") + " && " ORRERY_TRAIN " training.yaml >train.log 2>&1";
+    ASSERT_EQ(std::system(train.c_str()), 0) << slurp(path("train.log"));
+  }
+  void TearDown() override {
+    if (HasFailure()) std::cerr << slurp(path("c/gateway.log"));
+    LocalClusterTest::TearDown();
+  }
+  /// Relative paths are of the test's directory; what hangs fails.
+  [[nodiscard]] std::string environment() const override {
+    return "cd " + path("") + " && timeout 200 ";
+  }
+
+  /// Runs the client and returns what it printed.
+  [[nodiscard]] Json ask(const std::string& mode, const std::string& rest = "") const {
+    const std::string command = "python3 " + path("client.py") + " " + endpoint_ + " '" + key_ +
+                                "' " + model_ + " " + mode + " " + rest + " >" + path("answers");
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return Json::parse(slurp(path("answers")), nullptr, false);
+  }
+  [[nodiscard]] int status() const { return ask("one").at(0); }
+  [[nodiscard]] Json service(const std::string& id) const {
+    const CliRun run = live("-o json job " + id);
+    EXPECT_EQ(run.code, 0) << run.err;
+    return Json::parse(run.out)["service"];
+  }
+  /// Waits until the service is as wanted, and returns it.
+  Json await(const std::string& id, const std::function<bool(const Json&)>& wanted) const {
+    constexpr int kRounds = 600;
+    Json now;
+    for (int round = 0; round < kRounds; ++round) {
+      now = service(id);
+      if (wanted(now)) return now;
+      (void)::poll(nullptr, 0, 200);
+    }
+    ADD_FAILURE() << now.dump(1);
+    return now;
+  }
+  static bool all_ready(const Json& service) {
+    return std::ranges::all_of(service["replicas"],
+                               [](const Json& replica) { return replica["state"] == "ready"; });
+  }
+  /// Serves the model and takes what the answer says of the service; returns its number.
+  std::string serve(const std::string& options) {
+    const CliRun run = live("-o json serve cp --name chat " + options);
+    EXPECT_EQ(run.code, 0) << run.err;
+    const Json made = Json::parse(run.out);
+    endpoint_ = made["endpoint"];
+    key_ = made["api_key"];
+    model_ = made["model"];
+    EXPECT_EQ(endpoint_.find("/v1"), std::string::npos);
+    return made["id"];
+  }
+
+  std::string endpoint_;
+  std::string key_;
+  std::string model_;
+};
+
+TEST_F(ServiceClusterTest, AModelAnswersThroughTheGatewayToHoldersOfAKeyAlone) {
+  const std::string id = serve("");
+  EXPECT_EQ(model_, "chat");
+  const Json answer = ask("one");
+  ASSERT_EQ(answer[0], 200) << answer;
+  const Json whole = Json::parse(answer[1].get<std::string>());
+  EXPECT_EQ(whole["model"], "chat");
+  EXPECT_FALSE(whole["choices"].at(0)["text"].get<std::string>().empty()) << whole;
+  EXPECT_GT(whole["usage"]["completion_tokens"], 0) << whole;
+  const Json stream = ask("stream");
+  ASSERT_EQ(stream[0], 200) << stream;
+  const std::string events = stream[1];
+  EXPECT_TRUE(events.starts_with("data: {")) << events;
+  EXPECT_NE(events.find("data: [DONE]"), std::string::npos) << events;
+
+  const CliRun why = live("explain --request mine");
+  EXPECT_EQ(why.code, 0) << why.err;
+  EXPECT_NE(why.out.find("chosen"), std::string::npos) << why.out;
+  EXPECT_EQ(live("explain --request none").code, 2);
+
+  const std::string key = std::exchange(key_, "");
+  EXPECT_EQ(status(), 401);
+  key_ = "wrong";
+  EXPECT_EQ(status(), 401);
+  key_ = key;
+  model_ = "chit";
+  EXPECT_EQ(status(), 404);
+  model_ = "chat";
+  const Json another = Json::parse(live("-o json serve --key chat").out);
+  EXPECT_NE(another["api_key"], key);
+  key_ = another["api_key"];
+  EXPECT_EQ(status(), 200);
+  EXPECT_EQ(live("cancel " + id).code, 0);
+  for (int round = 0; status() == 200 && round < 100; ++round) (void)::poll(nullptr, 0, 200);
+  EXPECT_NE(status(), 200);
+}
+
+TEST_F(ServiceClusterTest, EveryRequestIsAnsweredWhileAReplicaIsKilled) {
+  const std::string id = serve("--replicas 2");
+  const Json before = await(id, all_ready);
+  ASSERT_EQ(before["replicas"].size(), 2u) << before;
+  const std::string victim = before["replicas"][0]["pid"];
+  const Json answers = ask("load", victim);
+  ASSERT_EQ(answers.size(), 48u);
+  std::uint64_t cut = 0;  // streams that had begun on the victim
+  for (const Json& answer : answers) {
+    EXPECT_EQ(answer[0], 200) << answer;
+    const std::string text = answer[1];
+    const bool streamed = text.starts_with("data: ");
+    const bool whole = text.find(streamed ? "data: [DONE]" : "\"finish_reason\"") != text.npos;
+    const bool told = streamed && text.find("\"error\"") != text.npos;
+    EXPECT_TRUE(whole || told) << text;
+    if (!whole) ++cut;
+  }
+  EXPECT_LE(cut, 4u) << "a client has one request at a time";
+  const Json after = await(id, [&](const Json& now) {
+    const Json& counts = now["counts"];
+    return all_ready(now) && std::stoul(counts["completed"].get<std::string>()) + cut >= 48;
+  });
+  EXPECT_EQ(after["counts"]["failed"], std::to_string(cut)) << after;
+  EXPECT_NE(after["replicas"][0]["pid"], victim) << "it was started again";
+  EXPECT_GT(after["ttft_s"]["p50"], 0.0) << after;
+  EXPECT_GE(after["ttft_s"]["p99"], after["ttft_s"]["p50"]) << after;
+  EXPECT_GT(after["tokens_s"], 0.0) << after;
+  EXPECT_GT(after["predicted"]["tpot_s"], 0.0) << after;
+  const CliRun text = live("job " + id);
+  EXPECT_NE(text.out.find("service chat: model chat at " + endpoint_), std::string::npos)
+      << text.out;
+}
+
+TEST_F(ServiceClusterTest, ASubmittedServiceSaysHowAKeyIsMade) {
+  const std::string job = write("chat.yaml", R"(apiVersion: orrery/v1
+kind: Serve
+name: filed
+restart: {policy: at-once, max: 10}
+roles: [{accelerators: 1}]
+revisions: [{model: filed, artifact: cp}]
+)");
+  const CliRun run = live("submit " + job);
+  ASSERT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.err.find("`orrery serve --key 0`"), std::string::npos) << run.err;
+  await("0", all_ready);
+  const Json made = Json::parse(live("-o json serve --key filed").out);
+  endpoint_ = made["endpoint"];
+  key_ = made["api_key"];
+  model_ = "filed";
+  EXPECT_EQ(status(), 200);
+  (void)write("gone.yaml",
+              slurp(path("chat.yaml")).replace(slurp(path("chat.yaml")).find("cp}"), 2, "no"));
+  const CliRun gone = live("submit " + path("gone.yaml"));
+  EXPECT_EQ(gone.code, 2);
+  EXPECT_NE(gone.err.find("gone.yaml:6:"), std::string::npos) << gone.err;
+}
+
+TEST_F(ServiceClusterTest, WithoutWaitingAServiceThatCannotStartIsAccepted) {
+  ASSERT_EQ(live("drain node-0").code + live("drain node-1").code, 0);
+  serve("--no-wait");
+  EXPECT_EQ(service("0")["replicas"][0]["state"], "requested");
+}
+
+TEST_F(ServiceClusterTest, TheGatewayKeepsItsAddressAndIsStartedAgain) {
+  const Json first = Json::parse(live("-o json up").out);
+  const std::string gateway = first["gateway"];
+  EXPECT_TRUE(gateway.starts_with("http://127.0.0.1:")) << first;
+  const Json record = Json::parse(slurp(path("c/local.json")));
+  for (const Json& process : record["processes"]) {
+    if (process["name"] != "gateway") continue;
+    ASSERT_EQ(::kill(process["process"]["pid"].get<pid_t>(), SIGKILL), 0);
+  }
+  const Json again = Json::parse(live("-o json up").out);
+  EXPECT_EQ(again["started"], Json::array({"gateway"}));
+  EXPECT_EQ(again["gateway"], gateway);
+  ASSERT_EQ(live("down --keep-jobs").code, 0);
+  EXPECT_EQ(Json::parse(live("-o json up").out)["gateway"], gateway);
+}
+
+}  // namespace
+}  // namespace orrery
