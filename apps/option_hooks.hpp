@@ -2,12 +2,14 @@
 // (base/test_hooks.hpp).
 //
 // A program calls hook_options() once its options are defined and drop_ignored_option() once they
-// are parsed. Both are empty in builds without ORRERY_TEST_HOOKS.
+// are parsed, or parse_options(), which does all of it. The first two are empty in builds without
+// ORRERY_TEST_HOOKS.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 
 #include "base/test_hooks.hpp"
@@ -72,5 +74,18 @@ inline void hook_options(CLI::App& /*app*/) {}
 inline void drop_ignored_option(CLI::App& /*app*/) {}
 
 #endif
+
+/// Parses the command line of a daemon. Returns its exit status where the program ends with that:
+/// 2 for a wrong one, 0 after --help or --version.
+inline std::optional<int> parse_options(CLI::App& app, int count, char** arguments) {
+  hook_options(app);
+  try {
+    app.parse(count, arguments);
+    drop_ignored_option(app);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  return std::nullopt;
+}
 
 }  // namespace orrery

@@ -16,10 +16,10 @@
 #include "apps/orrery-gateway/controller_link.hpp"
 #include "apps/orrery-gateway/table_source.hpp"
 #include "base/log.hpp"
+#include "base/system/daemon_signals.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/terminal_text.hpp"
 #include "gateway/gateway.hpp"
-#include "node/daemon_signals.hpp"
 
 namespace orrery {
 namespace {
@@ -173,13 +173,7 @@ int main(int count, char** arguments) {
   options.gateway.server.address = "127.0.0.1:8080";
   orrery::add_options(app, options);
   app.set_version_flag("--version", std::string("orrery-gateway ") + ORRERY_VERSION);
-  orrery::hook_options(app);
-  try {
-    app.parse(count, arguments);
-    orrery::drop_ignored_option(app);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto status = orrery::parse_options(app, count, arguments)) return *status;
   orrery::block_signals(orrery::DaemonSignals::kEnd);
   orrery::block_signals(orrery::DaemonSignals::kReload);
   const orrery::GrpcLibrary library;

@@ -3,21 +3,19 @@
 // Started by Orrery it reports to its keeper where it serves (ORRERY_PROGRESS, ORRERY_ADDRESS); by
 // itself it is a server of one model. SIGTERM and SIGINT end it once its requests have ended.
 #include <fmt/format.h>
-#include <sys/signalfd.h>
+#include <netdb.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <csignal>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "apps/option_hooks.hpp"
-#include "base/system/file_descriptor.hpp"
+#include "base/system/daemon_signals.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/terminal_text.hpp"
@@ -43,45 +41,21 @@ std::string variable(const char* name, std::string absent = {}) {
   return value == nullptr || *value == '\0' ? std::move(absent) : value;
 }
 
-sigset_t ending_signals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGINT);
-  return signals;
+/// Returns where to listen, on any free port, for others to reach the engine at `host`: its first
+/// address; all addresses where none is known.
+std::string listen_address(const std::string& host) {
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return "0.0.0.0:0";
+  std::array<char, NI_MAXHOST> numbers{};
+  const int failed = ::getnameinfo(found->ai_addr, found->ai_addrlen, numbers.data(),
+                                   numbers.size(), nullptr, 0, NI_NUMERICHOST);
+  const bool v6 = found->ai_family == AF_INET6;
+  ::freeaddrinfo(found);
+  if (failed != 0) return "0.0.0.0:0";
+  return v6 ? fmt::format("[{}]:0", numbers.data()) : fmt::format("{}:0", numbers.data());
 }
-
-/// Calls back on the loop for each signal that ends the program.
-class EndingSignals final : public ReadyHandler {
- public:
-  EndingSignals(RealLoop& loop, Callback told) : loop_(loop), told_(std::move(told)) {}
-  ~EndingSignals() override {
-    if (watch_ != WatchId::kNone) loop_.unwatch(watch_);
-  }
-
-  [[nodiscard]] Status watch() {
-    const sigset_t signals = ending_signals();
-    descriptor_ = FileDescriptor(::signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC));
-    if (!descriptor_.valid()) {
-      return environment_error("cannot watch signals: " + std::generic_category().message(errno));
-    }
-    Result<WatchId> watch = loop_.watch(descriptor_.get(), EPOLLIN, *this);
-    if (!watch) return forward_error(watch);
-    watch_ = *watch;
-    return {};
-  }
-
-  void on_ready(std::uint32_t /*events*/) override {
-    signalfd_siginfo signal{};
-    while (::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal) told_();
-  }
-
- private:
-  RealLoop& loop_;
-  Callback told_;
-  FileDescriptor descriptor_;
-  WatchId watch_ = WatchId::kNone;
-};
 
 int serve(Options options) {
   if (!options.kv_memory.empty()) {
@@ -93,6 +67,9 @@ int serve(Options options) {
   }
   options.replica.engine.load = [files = options.files] { return load_served_model(files); };
   options.replica.host = variable("ORRERY_ADDRESS", "127.0.0.1");
+  if (options.replica.listen.empty()) {
+    options.replica.listen = listen_address(options.replica.host);
+  }
   options.replica.progress = variable("ORRERY_PROGRESS");
   options.replica.announce = [](const std::string& line) {
     fmt::print("{}\n", terminal_text(line, Newlines::kKept));
@@ -104,12 +81,12 @@ int serve(Options options) {
                                        [&real] { (*real)->stop(); });
   if (!replica) return complain(replica.error());
   bool draining = false;
-  EndingSignals signals((*real)->loop(), [&] {
+  const auto ending = watch_signals((*real)->loop(), DaemonSignals::kEnd, [&] {
     // A second signal does not wait for the requests.
     if (std::exchange(draining, true)) return (*real)->stop();
     (*replica)->drain();
   });
-  if (Status watched = signals.watch(); !watched) return complain(watched.error());
+  if (!ending) return complain(ending.error());
   (*real)->run();
   const std::optional<Error>& failure = (*replica)->failure();
   return failure ? complain(*failure) : 0;
@@ -142,8 +119,10 @@ int main(int argc, char** argv) {
                  "SentencePiece model (default: data.tokenizer of the training spec)");
   app.add_option("--model", options.replica.server.model,
                  "name of the served model (default: that of the training spec)");
-  app.add_option("--listen", options.replica.listen, "HOST:PORT to listen on; port 0: any")
-      ->capture_default_str();
+  app.add_option(
+      "--listen", options.replica.listen,
+      "HOST:PORT to listen on, the address in numbers; port 0: any (default: any port of "
+      "ORRERY_ADDRESS, else of 127.0.0.1)");
   app.add_option("--slots", engine.limits.slots, "texts that are generated at once")
       ->capture_default_str();
   auto* blocks = app.add_option("--kv-blocks", engine.limits.blocks,
@@ -161,8 +140,6 @@ int main(int argc, char** argv) {
   orrery::hook_options(app);
   CLI11_PARSE(app, argc, argv);
   orrery::drop_ignored_option(app);
-  const sigset_t ending = orrery::ending_signals();
-  (void)::pthread_sigmask(SIG_BLOCK, &ending, nullptr);
-  (void)std::signal(SIGPIPE, SIG_IGN);
+  orrery::block_signals(orrery::DaemonSignals::kEnd);
   return orrery::serve(std::move(options));
 }

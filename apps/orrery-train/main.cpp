@@ -28,8 +28,8 @@
 #include "runtime/trainer/generate.hpp"
 #include "runtime/training/trainer_rank.hpp"
 #include "runtime/training/training_text.hpp"
-#include "sentencepiece/piece_tokenizer.hpp"
 #include "sentencepiece/piece_training.hpp"
+#include "sentencepiece/training_tokenizer.hpp"
 
 namespace orrery {
 namespace {
@@ -101,18 +101,10 @@ std::string cache_directory(const TrainingSpec& spec) {
   return failed ? "" : passing / fmt::format("orrery-tokens-{}", ::geteuid());
 }
 
-/// Opens the tokenizer of the spec, which must fit the spec's vocabulary and the tokenizer of saved
-/// tokens and checkpoints.
+/// Opens the tokenizer of the spec, and has the spec name it by its identity.
 Result<std::unique_ptr<Tokenizer>> open_tokenizer(TrainingSpec& spec) {
-  std::unique_ptr<Tokenizer> tokenizer = std::make_unique<ByteTokenizer>();
-  if (!spec.data.tokenizer.empty()) {
-    Result<PieceTokenizer> pieces = PieceTokenizer::open(spec.data.tokenizer);
-    if (!pieces) return input_error(spec.data.where, pieces.error().message);
-    tokenizer = std::make_unique<PieceTokenizer>(std::move(*pieces));
-  }
-  if (Status fits = check_vocabulary(spec, *tokenizer); !fits) return forward_error(fits);
-  if (Status same = check_tokens_saved(spec, *tokenizer); !same) return forward_error(same);
-  spec.data.tokenizer_identity = tokenizer->identity();
+  Result<std::unique_ptr<Tokenizer>> tokenizer = open_training_tokenizer(spec);
+  if (tokenizer) spec.data.tokenizer_identity = (*tokenizer)->identity();
   return tokenizer;
 }
 

@@ -23,11 +23,11 @@
 #include "apps/orreryd/doors.hpp"
 #include "apps/orreryd/resource_managers.hpp"
 #include "base/log.hpp"
+#include "base/system/daemon_signals.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/terminal_text.hpp"
 #include "executor/log/open_shared_log.hpp"
 #include "executor/start/standby.hpp"
-#include "node/daemon_signals.hpp"
 #include "perf/facts.hpp"
 
 namespace orrery {
@@ -393,13 +393,7 @@ int main(int count, char** arguments) {
                "stop ranks of jobs that are missing from a partly lost log, and continue; without "
                "this option the controller waits for an operator. Applies to one start");
   app.set_version_flag("--version", std::string("orreryd ") + ORRERY_VERSION);
-  orrery::hook_options(app);
-  try {
-    app.parse(count, arguments);
-    orrery::drop_ignored_option(app);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
+  if (const auto status = orrery::parse_options(app, count, arguments)) return *status;
   if (options.doors.state.empty()) options.doors.state = options.doors.directory;
   if (const char* manager = std::getenv("NOTIFY_SOCKET"); manager != nullptr) {
     options.doors.manager = manager;

@@ -30,6 +30,10 @@ void FleetLink::take_in(const NumberedReport& numbered, NodeId node, Instant now
              (gone ? !member->seen || state.applied >= member->seen->applied
                    : numbered.number > member->number)) {
     member->number = numbered.number;
+    const bool new_replica =
+        state.replica && (!member->seen || member->seen->replica != state.replica);
+    if (new_replica && !at->second.told_ended)
+      tell(ReplicaSeen{id.job, id.attempt, *state.replica});
     member->seen = state;
     if (gone && left_before(at->second, *member)) {
       launch_anew(at->second, *member, now);
@@ -140,10 +144,6 @@ void FleetLink::follow_up(LinkedAttempt& attempt, LinkedMember& member, Instant 
       attempt.told_up = true;
       tell(RanksUp{attempt.id.job, attempt.id.attempt, attempt.epoch});
     }
-  }
-  if (member.seen->replica && member.seen->replica != member.replica && !attempt.told_ended) {
-    member.replica = member.seen->replica;
-    tell(ReplicaSeen{attempt.id.job, attempt.id.attempt, *member.replica});
   }
   note_end(attempt, member, now);
   tell_gone(attempt, member);

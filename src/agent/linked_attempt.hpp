@@ -43,8 +43,7 @@ struct LinkedMember {
   Instant leased;            ///< no later message has renewed its lease
   std::uint64_t number = 0;  ///< number of the newest report, within the session with its agent
   std::optional<AttemptReport> seen;
-  std::optional<ReplicaReport> replica;  ///< as control was told
-  bool up = false;                       ///< in the present epoch
+  bool up = false;       ///< in the present epoch
   bool done = false;                     ///< its ranks ended well
   bool sheds = false;    ///< control waits for the report that no earlier epoch is left here
   bool counted = false;  ///< counted in LinkedAttempt::gone

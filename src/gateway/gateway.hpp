@@ -3,7 +3,7 @@
 //
 // main() starts one with its RealEnv and gives it tables (set_table) from wherever they come; the
 // RealEnv outlives it. All on the loop's thread. Bodies and answers pass through unparsed but for
-// what gateway/request_facts.hpp and gateway/event_scanner.hpp name.
+// what gateway/request_facts.hpp and gateway/stream/event_scanner.hpp name.
 //
 //   1. A request is tried on further replicas until the first byte of an answer's body has arrived,
 //      as long as its client waits. After that byte, a failure ends the answer with an error.

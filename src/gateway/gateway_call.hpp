@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "gateway/error_answer.hpp"
-#include "gateway/event_scanner.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/request_facts.hpp"
+#include "gateway/stream/event_scanner.hpp"
 #include "http/web_client.hpp"
 #include "http/web_server.hpp"
 

@@ -137,6 +137,16 @@ class GatewayTest : public ::testing::Test {
     });
   }
 
+  /// Has a client ask for a stream, which the replica begins and keeps.
+  RawPeer stream_of(ScriptedReplica& replica) {
+    replica.react = begin_stream;
+    gateway_->set_table(table_of({replica.address()}));
+    RawPeer peer(gateway_->address());
+    peer.send(request(kChat, R"({"model":"m","stream":true})"));
+    EXPECT_TRUE(run_until([&] { return replica.kept.size() == 1; }));
+    return peer;
+  }
+
   ServiceCounts counts() { return gateway_->report().services.at(0).counts; }
 
   NoLog sink_;
@@ -171,11 +181,8 @@ TEST_F(GatewayTest, PassesAWholeAnswerOn) {
 
 TEST_F(GatewayTest, PassesAStreamOnByteForByte) {
   ScriptedReplica replica(env_->loop());
-  replica.react = begin_stream;
-  gateway_->set_table(table_of({replica.address()}));
-  RawPeer peer(gateway_->address());
-  peer.send(request(kChat, R"({"model":"m","stream":true})"));
-  ASSERT_TRUE(run_until([&] { return replica.kept.size() == 1; }));
+  RawPeer peer = stream_of(replica);
+  ASSERT_EQ(replica.kept.size(), 1u);
   const std::vector<std::string> pieces = {
       ": comment\n\n",
       "data: {\"a\"",
@@ -378,11 +385,8 @@ TEST_F(GatewayTest, QueuesAndShedsBeyondItsLimits) {
 TEST_F(GatewayTest, FinishesCallsToReplicasThatATableLacks) {
   ScriptedReplica old(env_->loop());
   ScriptedReplica fresh(env_->loop());
-  old.react = begin_stream;
-  gateway_->set_table(table_of({old.address()}));
-  RawPeer peer(gateway_->address());
-  peer.send(request(kChat, R"({"model":"m","stream":true})"));
-  ASSERT_TRUE(run_until([&] { return old.kept.size() == 1; }));
+  RawPeer peer = stream_of(old);
+  ASSERT_EQ(old.kept.size(), 1u);
   RouteTable next = table_of({fresh.address()});
   next.services[0].replicas[0].job = 9;
   gateway_->set_table(next);
@@ -481,11 +485,8 @@ TEST_F(GatewayTest, PassesErrorsOfTheEngineOn) {
 
 TEST_F(GatewayTest, SlowsAReplicaDownForASlowClient) {
   ScriptedReplica replica(env_->loop());
-  replica.react = begin_stream;
-  gateway_->set_table(table_of({replica.address()}));
-  RawPeer peer(gateway_->address());
-  peer.send(request(kChat, R"({"model":"m","stream":true})"));
-  ASSERT_TRUE(run_until([&] { return replica.kept.size() == 1; }));
+  RawPeer peer = stream_of(replica);
+  ASSERT_EQ(replica.kept.size(), 1u);
   const std::string event = "data: " + std::string(100'000, 'x') + "\n\n";
   std::size_t sent = 0;
   while (sent < (std::size_t{64} << 20) && replica.kept[0].buffered() < 2'000'000) {

@@ -9,7 +9,7 @@
 #include "base/assert.hpp"
 #include "http/name_lookup.hpp"
 #include "http/status_line.hpp"
-#include "http/web_upstream.hpp"
+#include "http/connection/web_upstream.hpp"
 
 namespace orrery {
 namespace {

@@ -52,6 +52,16 @@ class WebClientTest : public ::testing::Test {
       return peer.received().ends_with(text) || peer.ended();
     }) && peer.received().ends_with(text);
   }
+  /// Makes a call and answers it; returns its connection, which the client keeps.
+  std::unique_ptr<RawPeer> answered_call() {
+    CallRecord record;
+    const WebCall running = call(record);
+    std::unique_ptr<RawPeer> peer = accept();
+    EXPECT_TRUE(receives(*peer, "question"));
+    peer->send(kAnswer);
+    EXPECT_TRUE(ends(record));
+    return peer;
+  }
   bool ends(const CallRecord& record) {
     return runner_.run_until([&] { return record.over(); });
   }
@@ -125,14 +135,9 @@ TEST_F(WebClientTest, ReadsABodyToTheEndOfTheConnection) {
 
 TEST_F(WebClientTest, SendsAgainWhereAKeptConnectionWasClosed) {
   for (const bool reset : {false, true}) {
-    CallRecord first;
-    WebCall running = call(first);
-    const auto peer = accept();
-    ASSERT_TRUE(receives(*peer, "question"));
-    peer->send(kAnswer);
-    ASSERT_TRUE(ends(first));
+    const auto peer = answered_call();
     CallRecord second;
-    running = call(second, "again");
+    const WebCall running = call(second, "again");
     reset ? peer->reset() : peer->close();
     const auto next = accept();
     ASSERT_TRUE(receives(*next, "again"));
@@ -143,14 +148,9 @@ TEST_F(WebClientTest, SendsAgainWhereAKeptConnectionWasClosed) {
 }
 
 TEST_F(WebClientTest, SendsAgainOnlyOnce) {
-  CallRecord first;
-  WebCall running = call(first);
-  auto peer = accept();
-  ASSERT_TRUE(receives(*peer, "question"));
-  peer->send(kAnswer);
-  ASSERT_TRUE(ends(first));
+  auto peer = answered_call();
   CallRecord second;
-  running = call(second);
+  const WebCall running = call(second);
   peer->close();
   peer = accept();
   ASSERT_TRUE(receives(*peer, "question"));
@@ -163,16 +163,10 @@ TEST_F(WebClientTest, SendsAgainOnlyOnce) {
 }
 
 TEST_F(WebClientTest, DropsAKeptConnectionThatTheServerCloses) {
-  CallRecord first;
-  WebCall running = call(first);
-  const auto peer = accept();
-  ASSERT_TRUE(receives(*peer, "question"));
-  peer->send(kAnswer);
-  ASSERT_TRUE(ends(first));
-  peer->close();
+  answered_call()->close();
   runner_.run_for(Duration::milliseconds(10));
   CallRecord second;
-  running = call(second);
+  const WebCall running = call(second);
   const auto next = accept();
   ASSERT_TRUE(receives(*next, "question"));
 }

@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "http/web_connection.hpp"
+#include "http/connection/web_connection.hpp"
 #include "http/web_server.hpp"
 
 namespace orrery {
@@ -44,7 +44,7 @@ std::size_t WebExchange::buffered() const {
 }
 
 void WebExchange::respond(int status, std::span<const WebHeader> headers, std::string_view body) {
-  if (connection_ != nullptr) connection_->respond(status, headers, body);
+  if (connection_ != nullptr) connection_->answer().respond(status, headers, body);
 }
 
 void WebExchange::respond(int status, std::string_view content_type, std::string_view body) {
@@ -53,19 +53,19 @@ void WebExchange::respond(int status, std::string_view content_type, std::string
 }
 
 void WebExchange::begin(int status, std::span<const WebHeader> headers) {
-  if (connection_ != nullptr) connection_->begin(status, headers);
+  if (connection_ != nullptr) connection_->answer().begin(status, headers);
 }
 
 void WebExchange::flush() {
-  if (connection_ != nullptr) connection_->flush();
+  if (connection_ != nullptr) connection_->answer().flush();
 }
 
 void WebExchange::send(std::string_view bytes) {
-  if (connection_ != nullptr) connection_->send(bytes);
+  if (connection_ != nullptr) connection_->answer().send(bytes);
 }
 
 void WebExchange::end() {
-  if (connection_ != nullptr) connection_->end();
+  if (connection_ != nullptr) connection_->answer().end();
 }
 
 void WebExchange::abort() {

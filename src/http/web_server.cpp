@@ -14,7 +14,7 @@
 
 #include "base/system/file_descriptor.hpp"
 #include "base/system/socket_address.hpp"
-#include "http/web_connection.hpp"
+#include "http/connection/web_connection.hpp"
 
 namespace orrery {
 namespace {

@@ -363,8 +363,8 @@ void check_lists(SpecCheck& check, const JobSpec& job) {
     inner.positive("size", std::optional(data.size));
     check.also(inner.finish());
   }
-  check.label("residency", job.residency);
-  check.label("export_classes", job.export_classes);
+  check.label("residency", job.permitted.residency);
+  check.label("export_classes", job.permitted.export_classes);
   for (auto after = job.after.begin(); after != job.after.end(); ++after) {
     SpecCheck each(after->where);
     each.name("after", without_index(after->job));

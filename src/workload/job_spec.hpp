@@ -379,6 +379,12 @@ void describe(Visitor& visitor, Self& c) {
   visitor.optional("program", c.program);
 }
 
+/// Where the law or a contract lets a job run.
+struct PermittedPlaces {
+  std::vector<std::string> residency;       ///< labels of sites; empty: all
+  std::vector<std::string> export_classes;  ///< classes of accelerators; empty: all
+};
+
 struct JobSpec {
   std::string api_version = "orrery/v1";
   JobKind kind = JobKind::kBatch;
@@ -397,8 +403,7 @@ struct JobSpec {
   std::optional<CompileSpec> compile;       ///< none: nothing
   std::optional<LaunchSpec> launch;         ///< none: nothing to start, for rehearsals only
   std::vector<RevisionSpec> revisions;      ///< of a service, in place of `launch`
-  std::vector<std::string> residency;       ///< labels of sites it may run at; empty: all
-  std::vector<std::string> export_classes;  ///< of accelerators it may run on; empty: all
+  PermittedPlaces permitted;
   CheckpointSpec checkpoint;
   RestartSpec restart;
   std::vector<AfterSpec> after;  ///< jobs that must have ended before
@@ -426,8 +431,8 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("compile", j.compile);
   visitor.optional("launch", j.launch);
   visitor.optional("revisions", j.revisions);
-  visitor.optional("residency", j.residency);
-  visitor.optional("export_classes", j.export_classes);
+  visitor.optional("residency", j.permitted.residency);
+  visitor.optional("export_classes", j.permitted.export_classes);
   visitor.optional("checkpoint", j.checkpoint);
   visitor.optional("restart", j.restart);
   visitor.optional("after", j.after);

@@ -519,9 +519,9 @@ std::filesystem::path examples() {
 
 TEST(ExampleJobs, AreAllNamedHereAndReadBackTheSameFromWhatIsWritten) {
   const std::set<std::string> expected = {
-      "batch-fractions",   "dlrm-two-roles",  "finetune-elastic", "nvl72-segments",
-      "pretrain-deadline", "residency-eu",    "serve-small",      "tpu-slice",
-      "train-gpt",         "train-gpt-halves"};
+      "batch-fractions",   "chat",         "dlrm-two-roles", "finetune-elastic", "nvl72-segments",
+      "pretrain-deadline", "residency-eu", "serve-small",    "tpu-slice",        "train-gpt",
+      "train-gpt-halves"};
   std::set<std::string> found;
   for (const auto& entry : std::filesystem::directory_iterator(examples())) {
     const std::string name = entry.path().stem().string();
@@ -543,7 +543,7 @@ TEST(ExampleJobs, NameWhatTheCatalogsKnow) {
     ASSERT_TRUE(spec) << spec.error().text();
     const std::string& framework = spec->software.framework;
     EXPECT_TRUE(framework.empty() || catalog->find<Framework>(framework) != nullptr) << framework;
-    for (const std::string& name : spec->export_classes) {
+    for (const std::string& name : spec->permitted.export_classes) {
       EXPECT_NE(catalog->find<ExportClass>(name), nullptr) << name;
     }
     for (const RoleSpec& role : spec->roles) {

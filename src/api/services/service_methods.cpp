@@ -28,6 +28,9 @@ class GatewayCalls : public std::enable_shared_from_this<GatewayCalls> {
         book_(controller.state(), controller.host().clock()) {}
 
   void sync(const v1::SyncGatewayRequest& request, const CallPtr& call);
+  /// Calls `then` once every gateway that was heard lately routes by the present table, or after
+  /// two seconds.
+  void when_routed(std::function<void()> then);
   [[nodiscard]] ServiceBook& book() { return book_; }
 
  private:
@@ -40,6 +43,7 @@ class GatewayCalls : public std::enable_shared_from_this<GatewayCalls> {
   void watch_events();
   [[nodiscard]] const RouteTable& table();
   void answer_changed();
+  void tell_routed();
   void answer(const CallPtr& call, std::uint64_t epoch);
   void give_up(std::uint64_t number);
 
@@ -47,7 +51,15 @@ class GatewayCalls : public std::enable_shared_from_this<GatewayCalls> {
   Env env_;
   const TokenBook& tokens_;
   ServiceBook book_;
+  /// Who waits until a table is in use.
+  struct Routed {
+    std::uint64_t epoch = 0;
+    std::function<void()> then;
+    TimerId timer;
+  };
+
   std::map<std::uint64_t, Waiting> waiting_;
+  std::map<std::uint64_t, Routed> routed_;
   std::uint64_t numbers_ = 0;
   bool watching_ = false;
   bool posted_ = false;  ///< answer_changed() is about to be called
@@ -87,6 +99,7 @@ void GatewayCalls::sync(const v1::SyncGatewayRequest& request, const CallPtr& ca
   }
   watch_events();
   book_.take(gateway_report(request));
+  tell_routed();
   const std::uint32_t wait = std::min(request.wait_ms(), kWaitMaxMs);
   if (table().epoch != request.epoch() || wait == 0) return answer(call, request.epoch());
   const std::uint64_t number = ++numbers_;
@@ -132,6 +145,35 @@ void GatewayCalls::answer_changed() {
   }
 }
 
+void GatewayCalls::when_routed(std::function<void()> then) {
+  constexpr Duration kPatience = Duration::seconds(2);
+  answer_changed();
+  const std::uint64_t number = ++numbers_;
+  Routed& routed = routed_[number];
+  routed = {table().epoch, std::move(then), {}};
+  routed.timer = env_.timers.call_after(kPatience, [weak = weak_from_this(), number] {
+    const auto calls = weak.lock();
+    if (calls == nullptr || !calls->routed_.contains(number)) return;
+    calls->routed_.extract(number).mapped().then();
+  });
+  tell_routed();
+}
+
+void GatewayCalls::tell_routed() {
+  constexpr Duration kHeardLately = Duration::seconds(5);
+  const std::optional<std::uint64_t> oldest = book_.routed_by_all(kHeardLately);
+  for (auto at = routed_.begin(); at != routed_.end();) {
+    if (oldest && *oldest < at->second.epoch) {
+      ++at;
+      continue;
+    }
+    env_.timers.cancel(at->second.timer);
+    const std::function<void()> then = std::move(at->second.then);
+    at = routed_.erase(at);
+    then();
+  }
+}
+
 /// Answers with the table if it is not that of `epoch`. The events that it follows from are durable
 /// before it leaves.
 void GatewayCalls::answer(const CallPtr& call, std::uint64_t epoch) {
@@ -165,6 +207,33 @@ class JobWithService final : public ForwardedCall {
   std::shared_ptr<GatewayCalls> calls_;
 };
 
+/// Answers with a new key once gateways know it, so that its first use is not refused.
+class KeyInUse final : public ForwardedCall {
+ public:
+  KeyInUse(std::shared_ptr<Call> inner, std::shared_ptr<GatewayCalls> calls)
+      : ForwardedCall(inner), inner_(std::move(inner)), calls_(std::move(calls)) {}
+
+  void finish(const CallStatus& status) override {
+    if (status.code != CallCode::kOk) return inner().finish(status);
+    calls_->when_routed([call = inner_, status] { call->finish(status); });
+  }
+
+ private:
+  std::shared_ptr<Call> inner_;
+  std::shared_ptr<GatewayCalls> calls_;
+};
+
+/// Makes calls of a method go through another call.
+template <class Through>
+void wrap(MethodTable& table, const std::string& name, Through through) {
+  Method method = *table.find(name);
+  method.handle = [handle = method.handle, through = std::move(through)](
+                      const google::protobuf::Message& request, const CallPtr& call) {
+    handle(request, through(call));
+  };
+  table.add(name, std::move(method));
+}
+
 }  // namespace
 
 void add_service_methods(MethodTable& table, Controller& controller, const Env& env,
@@ -174,12 +243,11 @@ void add_service_methods(MethodTable& table, Controller& controller, const Env& 
                                     {Role::kOperator, Effect::kRead, Scope::kCluster},
                                     [calls](const v1::SyncGatewayRequest& request,
                                             const CallPtr& call) { calls->sync(request, call); });
-  Method get_job = *table.find("GetJob");
-  get_job.handle = [handle = get_job.handle, calls, &controller](
-                       const google::protobuf::Message& request, const CallPtr& call) {
-    handle(request, std::make_shared<JobWithService>(call, controller, calls));
-  };
-  table.add("GetJob", std::move(get_job));
+  wrap(table, "GetJob", [calls, &controller](const CallPtr& call) {
+    return std::make_shared<JobWithService>(call, controller, calls);
+  });
+  wrap(table, "AddServiceKey",
+       [calls](const CallPtr& call) { return std::make_shared<KeyInUse>(call, calls); });
 }
 
 }  // namespace orrery

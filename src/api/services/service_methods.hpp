@@ -13,8 +13,8 @@
 
 namespace orrery {
 
-/// Adds SyncGateway to the table, and the service to the answers of its GetJob. Precondition: the
-/// table has GetJob.
+/// Adds SyncGateway to the table, the service to the answers of its GetJob, and to AddServiceKey
+/// that it answers once gateways know the key. Precondition: the table has both.
 void add_service_methods(MethodTable& table, Controller& controller, const Env& env,
                          const TokenBook& tokens);
 

@@ -76,6 +76,12 @@ void code(Codec& codec, S& report) {
   codec.named("phase endpoint pid slots pace", phase, endpoint, pid, slots, pace);
 }
 
+template <class Codec, SameStruct<ReplicaState> S>
+void code(Codec& codec, S& replica) {
+  auto& [report, reached] = replica;
+  codec(report, reached);
+}
+
 template <class Codec, SameStruct<ReplicaChanged> S>
 void code(Codec& codec, S& event) {
   auto& [job, report] = event;

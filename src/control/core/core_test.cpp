@@ -293,11 +293,19 @@ TEST(CoreCommands, ThatAreSentTwiceAreCarriedOutOnce) {
   EXPECT_NE(cluster.submit(cluster.job(8), "a"), id);
 }
 
+/// Runs a job with a spec, whose attempts are kept.
+JobId run_replica(ScriptedCluster& cluster, const Submission& service) {
+  const JobId id = cluster.send(SubmitJob{service, "spec", "", ""}).answer.job;
+  cluster.tick();
+  cluster.up(id);
+  return id;
+}
+
 TEST(CoreReplicas, ReportHowFarTheyAreAndNeverGoBack) {
   ScriptedCluster cluster;
   Submission service = cluster.job(8);
   service.request.kind = JobKind::kServe;
-  const JobId id = cluster.run(service);
+  const JobId id = run_replica(cluster, service);
   const auto report = [&](ReplicaPhase phase, std::uint32_t attempt = 1) {
     return cluster.send(ReplicaSeen{id, attempt, {phase, "10.0.0.1:80", 7, 8, {}}});
   };
@@ -311,15 +319,15 @@ TEST(CoreReplicas, ReportHowFarTheyAreAndNeverGoBack) {
   report(ReplicaPhase::kReady);
   report(ReplicaPhase::kLoading);
   EXPECT_EQ(cluster.count<ReplicaChanged>(), 0u) << "repeated, or late";
-  const auto& replica = cluster.job(id).replica;
-  ASSERT_TRUE(replica);
+  const ReplicaState* replica = replica_of(cluster.job(id));
+  ASSERT_NE(replica, nullptr);
   EXPECT_EQ(replica->report.phase, ReplicaPhase::kReady);
   EXPECT_EQ(replica->reached[static_cast<std::size_t>(ReplicaPhase::kLoading)], loading);
   EXPECT_EQ(replica->reached[static_cast<std::size_t>(ReplicaPhase::kReady)], cluster.now());
   cluster.decide({PreemptJob{id, JobId()}});
   cluster.send(RanksGone{id, 1, {}, std::nullopt});
   cluster.tick();
-  EXPECT_FALSE(cluster.job(id).replica) << "of the next attempt nothing is known";
+  EXPECT_EQ(replica_of(cluster.job(id)), nullptr) << "of the next attempt nothing is known";
   EXPECT_TRUE(cluster.send(ReplicaSeen{id, 1, {}}).events.empty()) << "of an earlier attempt";
 }
 
@@ -328,7 +336,7 @@ TEST(CoreReplicas, ThatEndByThemselvesAreStartedAgain) {
   Submission service = cluster.job(8);
   service.request.kind = JobKind::kServe;
   service.restart_max = 1;
-  const JobId id = cluster.run(service);
+  const JobId id = run_replica(cluster, service);
   cluster.send(ReplicaSeen{id, 1, {.phase = ReplicaPhase::kReady}});
   cluster.end(id, ExitKind::kDone);
   EXPECT_EQ(cluster.job(id).stop, StopReason::kProgram);

@@ -34,7 +34,7 @@ std::vector<NodeId> nodes_of(const RunningJob& run) {
 /// Returns what is reported of an end; a replica of a service has no end of its own, so one that
 /// ends by itself has failed, whatever its status is.
 RanksEnded with_failed_replica(RanksEnded told, const Job& job) {
-  if (told.kind != ExitKind::kDone || !job.replica) return told;
+  if (told.kind != ExitKind::kDone || replica_of(job) == nullptr) return told;
   told.kind = ExitKind::kProgram;
   told.blame = {FaultLayer::kProgram, {}, "the replica ended by itself, with exit status 0"};
   return told;
@@ -209,9 +209,11 @@ void JobLife::on(const ReplicaSeen& seen) {
   if (job.submission->request.kind != JobKind::kServe) {
     return recorder_.refuse("the job is no service");
   }
+  if (job.attempts.empty()) return recorder_.refuse("the job is a rehearsal");
   // A replica goes on: reports of two nodes, or of two controllers' terms, may cross.
-  if (job.replica &&
-      (job.replica->report == seen.report || job.replica->report.phase > seen.report.phase)) {
+  const ReplicaState* known = replica_of(job);
+  if (known != nullptr &&
+      (known->report == seen.report || known->report.phase > seen.report.phase)) {
     return;
   }
   recorder_.emit(ReplicaChanged{seen.job, seen.report});

@@ -155,6 +155,8 @@ struct Attempt {
   std::optional<RankExit> exit;  ///< none: it was ended from outside, or the exit is unknown
   JobId in_favour_of;            ///< job it was preempted for; none: no single one
   std::vector<NodeId> nodes;     ///< nodes of all its epochs, ascending
+  /// What the replica of a service reported; none: nothing, or it is no replica.
+  std::optional<ReplicaState> replica = std::nullopt;
 };
 
 /// The newest terms of a job's request, without its devices.
@@ -237,8 +239,14 @@ struct Job {
   std::vector<Attempt> attempts;  ///< the newest kAttemptsKept of a job with a spec, ascending
   std::optional<JobTerms> terms;  ///< terms of its request, which is dropped when the job ends
   SiteSet data_at = 0;            ///< sites to which its data have been brought
-  /// What the replica of a service reports in this attempt; none: nothing, or it is no replica.
-  std::optional<ReplicaState> replica;
 };
+
+/// Returns what the replica of a service reports in its present attempt; nullptr: nothing, or it is
+/// no replica, or a rehearsal.
+[[nodiscard]] inline const ReplicaState* replica_of(const Job& job) {
+  if (job.attempts.empty() || job.attempts.back().number != job.attempt) return nullptr;
+  const std::optional<ReplicaState>& replica = job.attempts.back().replica;
+  return replica ? &*replica : nullptr;
+}
 
 }  // namespace orrery

@@ -110,8 +110,10 @@ void code(Codec& codec, S& usage) {
 
 template <class Codec, SameStruct<Attempt> S>
 void code(Codec& codec, S& attempt) {
-  auto& [number, started, running, stopped, reason, blame, exit, in_favour_of, nodes] = attempt;
+  auto& [number, started, running, stopped, reason, blame, exit, in_favour_of, nodes, replica] =
+      attempt;
   codec(number, started, running, stopped, reason, blame, exit, in_favour_of, nodes);
+  if (form_of(codec) > kFormWithoutReplicas) codec(replica);
 }
 
 template <class Codec, SameStruct<JobTerms> S>
@@ -133,19 +135,13 @@ void code_rest(Decoder& decoder, std::shared_ptr<const Submission>& submission) 
   submission = std::move(whole);
 }
 
-template <class Codec, SameStruct<ReplicaState> S>
-void code(Codec& codec, S& replica) {
-  auto& [report, reached] = replica;
-  codec(report, reached);
-}
-
 /// Leaves out the job's position in the running list, which is rebuilt.
 template <class Codec, SameStruct<Job> S>
 void code(Codec& codec, S& job) {
   [[maybe_unused]] auto& [id, phase, stop, attempt, epoch, waiting_for, at, leaving, submitted,
                           since, metered, not_before, first_start, end, done, attained, use, cancel,
                           up, progress, blame, usage, submission, name, tenant, spec, placed,
-                          submitter, run_as, hold, attempts, terms, data_at, replica] = job;
+                          submitter, run_as, hold, attempts, terms, data_at] = job;
   codec(id, phase, stop, attempt, epoch, waiting_for, leaving, submitted, since, metered,
         not_before, first_start, end, done, attained, use, cancel, up, progress, blame, usage,
         submission, name, tenant, spec, placed);
@@ -154,7 +150,6 @@ void code(Codec& codec, S& job) {
   codec(hold, attempts, terms);
   if (form_of(codec) > kFormOfOneBill) codec(data_at);
   code_rest(codec, submission);
-  if (form_of(codec) > kFormWithoutReplicas) codec(replica);
 }
 
 /// Encodes the job, or that it is archived.

@@ -217,7 +217,6 @@ std::vector<WaitingJob>::iterator State::queued_at(const Job& job) {
 
 void State::on(const JobStarted& event) {
   Job& job = at(event.job);
-  job.replica.reset();
   ORRERY_ASSERT(job.phase == JobPhase::kQueued, "only a queued job starts");
   ORRERY_ASSERT(event.attempt > job.attempt, "attempts only grow");
   waiting_.erase(queued_at(job));

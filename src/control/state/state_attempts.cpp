@@ -43,10 +43,11 @@ Dependency State::dependency(const Submission& submission, JobId before) const {
 
 void State::on(const ReplicaChanged& event) {
   Job& job = at(event.job);
-  ORRERY_ASSERT(holds_devices(job.phase), "a replica has devices");
-  if (!job.replica) job.replica.emplace();
-  job.replica->report = event.report;
-  Instant& reached = job.replica->reached[static_cast<std::size_t>(event.report.phase)];
+  ORRERY_ASSERT(!job.attempts.empty(), "a replica has an attempt");
+  std::optional<ReplicaState>& replica = job.attempts.back().replica;
+  if (!replica) replica.emplace();
+  replica->report = event.report;
+  Instant& reached = replica->reached[static_cast<std::size_t>(event.report.phase)];
   reached = std::min(reached, now_);
 }
 

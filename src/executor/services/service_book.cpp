@@ -28,8 +28,9 @@ std::optional<std::uint64_t> index_of(const Job& job) {
 }
 
 bool takes_requests(const Job& job) {
-  return job.phase == JobPhase::kRunning && job.replica &&
-         job.replica->report.phase == ReplicaPhase::kReady;
+  const ReplicaState* replica = replica_of(job);
+  return job.phase == JobPhase::kRunning && replica != nullptr &&
+         replica->report.phase == ReplicaPhase::kReady;
 }
 
 /// Returns the name that clients ask a service for: that of its revision, else the service's.
@@ -49,7 +50,10 @@ std::string state_word(const Job& job) {
       return "requested";
     case JobPhase::kStarting:
     case JobPhase::kRunning:
-      return job.replica ? std::string(word_of(job.replica->report.phase)) : "placed";
+      if (const ReplicaState* replica = replica_of(job)) {
+        return std::string(word_of(replica->report.phase));
+      }
+      return "placed";
     case JobPhase::kStopping:
       return "draining";
     case JobPhase::kFailed:
@@ -165,11 +169,11 @@ const RouteTable& ServiceBook::table() {
       service.tenant = state_.tenants().path(job.tenant);
     }
     if (!takes_requests(job)) continue;
-    const ReplicaReport& report = job.replica->report;
+    const ReplicaReport& report = replica_of(job)->report;
     service.replicas.push_back({job.id.value(), job.attempt, report.endpoint, report.slots});
   }
   std::erase_if(accounts_, [&](const auto& each) { return !services.contains(each.first); });
-  // Of several services of a tenant with one model the first with a replica has the requests.
+  // The first of a tenant's services with one model that has a replica has the requests.
   std::map<std::pair<std::string, std::string>, RoutedService> by_model;
   for (auto& [id, service] : services) {
     const auto [at, fresh] = by_model.try_emplace({service.tenant, service.model}, service);
@@ -207,6 +211,15 @@ void ServiceBook::take(GatewayReport report) {
   forget_silent();
 }
 
+std::optional<std::uint64_t> ServiceBook::routed_by_all(Duration age) const {
+  std::optional<std::uint64_t> oldest;
+  for (const auto& [name, gateway] : gateways_) {
+    if (gateway.heard + age < clock_.now()) continue;
+    oldest = std::min(oldest.value_or(gateway.report.epoch), gateway.report.epoch);
+  }
+  return oldest;
+}
+
 void ServiceBook::forget_silent() {
   std::erase_if(gateways_, [&](const auto& each) {
     return each.second.heard + kGatewaySilent < clock_.now();
@@ -240,10 +253,10 @@ ReplicaView ServiceBook::replica_view(const Job& job) const {
   if (holds_devices(job.phase) && !job.placed.empty() && !job.placed[0].empty()) {
     view.node = job.placed[0][0].node;
   }
-  if (job.replica) {
-    view.report = job.replica->report;
-    const Instant ready = job.replica->reached[static_cast<std::size_t>(ReplicaPhase::kReady)];
-    if (ready < Instant::max() && !job.attempts.empty()) {
+  if (const ReplicaState* replica = replica_of(job)) {
+    view.report = replica->report;
+    const Instant ready = replica->reached[static_cast<std::size_t>(ReplicaPhase::kReady)];
+    if (ready < Instant::max()) {
       view.starts = ready - job.attempts.back().started;
     }
   }
@@ -271,7 +284,7 @@ ServiceSummary ServiceBook::summary(JobId one) {
     const Job& each = state_.job(id);
     summary.replicas.push_back(replica_view(each));
     if (!takes_requests(each)) continue;
-    ready.push_back(each.replica->report);
+    ready.push_back(replica_of(each)->report);
     const double held = (clock_.now() - each.first_start).count_seconds();
     if (held > 0) dollars_s += state_.usage_of(id, clock_.now()).dollars / held;
   }

@@ -73,6 +73,9 @@ class ServiceBook {
   /// Takes what a gateway has measured; it counts until the gateway is silent for kGatewaySilent.
   void take(GatewayReport report);
   static constexpr Duration kGatewaySilent = Duration::seconds(60);
+  /// Returns the oldest epoch by which a gateway routes that was heard within `age`; none: there is
+  /// no such gateway.
+  [[nodiscard]] std::optional<std::uint64_t> routed_by_all(Duration age) const;
 
   /// Returns the service that a job is a replica of. Precondition: the job is of kind Serve.
   [[nodiscard]] ServiceSummary summary(JobId job);

@@ -18,7 +18,8 @@ class ServiceBookTest : public ControllerTest {
   /// Submits a service; its first replica runs on node1, where the test plays the agent.
   void run_service(int replicas) {
     join("node1", node_);
-    ASSERT_TRUE(submit(service("chat", replicas)));
+    const Result<std::vector<JobId>> jobs = submit(service("chat", replicas));
+    ASSERT_TRUE(jobs) << jobs.error().text();
     await([&] { return !node_.orders<LaunchRanks>().empty(); });
     launch_ = node_.orders<LaunchRanks>().back();
     report({.stage = RankStage::kRunning, .up_epoch = 0});
@@ -84,18 +85,18 @@ TEST_F(ServiceBookTest, AReplicaIsInTheTableFromReadyUntilItStops) {
 }
 
 TEST_F(ServiceBookTest, ShowsEachReplicaAndWhatTheGatewaysMeasured) {
-  run_service(3);
+  run_service(2);
   report(ReplicaPhase::kReady, {.prefill_tokens_s = 1000, .step_s = 0.01, .step_full_s = 0.02});
   book().take(measured(0, 0));
   book().take(measured(0, 40));
   const ServiceSummary summary = book().summary(JobId(1));
   EXPECT_EQ(summary.id, 0u);
   EXPECT_EQ(summary.name, "chat");
-  ASSERT_EQ(summary.replicas.size(), 3u);
+  ASSERT_EQ(summary.replicas.size(), 2u);
   EXPECT_EQ(summary.replicas[0].state, "ready");
   EXPECT_EQ(summary.replicas[0].report.pid, 31u);
   EXPECT_TRUE(summary.replicas[0].starts);
-  EXPECT_EQ(summary.replicas[1].state, "requested") << "the other nodes have no agents";
+  EXPECT_EQ(summary.replicas[1].state, "requested") << "the other node has no agent";
   EXPECT_EQ(summary.urls, std::vector<std::string>{"http://127.0.0.1:8080"});
   EXPECT_EQ(summary.measured.counts.completed, 40u);
   EXPECT_EQ(summary.measured.ttft.count(), 40u);
@@ -118,7 +119,8 @@ TEST_F(ServiceBookTest, AGatewayThatStartsAnewDoesNotTakeTokensBack) {
 }
 
 TEST_F(ServiceBookTest, OfTwoServicesWithOneModelTheOneWithReplicasHasTheRequests) {
-  ASSERT_TRUE(submit(service("waits", 1)));
+  const Result<std::vector<JobId>> waits = submit(service("waits", 1));
+  ASSERT_TRUE(waits) << waits.error().text();
   EXPECT_EQ(book().table().services.at(0).name, "waits");
   run_service(1);
   // The first service took the node: it is the one with a replica.

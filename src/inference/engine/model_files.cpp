@@ -12,8 +12,7 @@
 #include "runtime/kernels/aligned_floats.hpp"
 #include "runtime/training/saved_weights.hpp"
 #include "runtime/training/training_spec.hpp"
-#include "runtime/training/training_text.hpp"
-#include "sentencepiece/piece_tokenizer.hpp"
+#include "sentencepiece/training_tokenizer.hpp"
 
 namespace orrery {
 namespace {
@@ -53,18 +52,6 @@ Result<TrainingSpec> read_spec(const ModelFiles& files) {
   return spec;
 }
 
-Result<std::unique_ptr<Tokenizer>> open_tokenizer(const TrainingSpec& spec) {
-  std::unique_ptr<Tokenizer> tokenizer = std::make_unique<ByteTokenizer>();
-  if (!spec.data.tokenizer.empty()) {
-    Result<PieceTokenizer> pieces = PieceTokenizer::open(spec.data.tokenizer);
-    if (!pieces) return input_error(spec.data.where, pieces.error().message);
-    tokenizer = std::make_unique<PieceTokenizer>(std::move(*pieces));
-  }
-  if (Status fits = check_vocabulary(spec, *tokenizer); !fits) return forward_error(fits);
-  if (Status same = check_tokens_saved(spec, *tokenizer); !same) return forward_error(same);
-  return tokenizer;
-}
-
 }  // namespace
 
 Result<ServedModel> load_served_model(const ModelFiles& files) {
@@ -76,7 +63,7 @@ Result<ServedModel> load_served_model(const ModelFiles& files) {
   Result<TrainingSpec> spec = read_spec(files);
   if (!spec) return forward_error(spec);
   if (Status servable = check_servable(spec->model); !servable) return forward_error(servable);
-  Result<std::unique_ptr<Tokenizer>> tokenizer = open_tokenizer(*spec);
+  Result<std::unique_ptr<Tokenizer>> tokenizer = open_training_tokenizer(*spec);
   if (!tokenizer) return forward_error(tokenizer);
   Result<FoundCheckpoint> found = open_newest_good(files.checkpoint);
   if (!found) return forward_error(found);

@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/numbers/distribution.hpp"
-#include "base/numbers/rng.hpp"
 #include "inference/engine/packed_transformer.hpp"
 #include "runtime/kernels/aligned_floats.hpp"
 #include "runtime/trainer/generate.hpp"
+#include "runtime/trainer/lively_model_test.hpp"
 #include "runtime/trainer/parameter_layout.hpp"
 #include "runtime/trainer/transformer.hpp"
 
@@ -19,19 +18,16 @@ namespace orrery {
 class ServedModelForTest {
  public:
   explicit ServedModelForTest(const TransformerConfig& config)
-      : layout_(config), parameters_(lively(layout_)), packed_(layout_, parameters_) {}
+      : layout_(config),
+        parameters_(lively_parameters(layout_, 0.3)),
+        packed_(layout_, parameters_) {}
 
   static TransformerConfig tiny(TransformerFamily family) {
-    const bool llama = family == TransformerFamily::kLlama;
-    return {.family = family,
-            .layers = 2,
-            .width = 32,
-            .heads = llama ? 4 : 2,
-            .kv_heads = llama ? 2 : 0,
-            .ffn = 48,
-            .vocab = 256,
-            .sequence = 100,
-            .tied_embedding = !llama};
+    TransformerConfig config = small_transformer(family);
+    config.vocab = 256;
+    config.sequence = 100;
+    config.rope_base = TransformerConfig{}.rope_base;
+    return config;
   }
 
   [[nodiscard]] const PackedTransformer& packed() const { return packed_; }
@@ -46,25 +42,10 @@ class ServedModelForTest {
   }
 
   static std::vector<std::int32_t> random_tokens(std::size_t count, std::uint64_t seed) {
-    Rng rng(seed);
-    std::vector<std::int32_t> tokens(count);
-    for (std::int32_t& token : tokens) token = static_cast<std::int32_t>(rng.below(256));
-    return tokens;
+    return orrery::random_tokens(count, 256, seed);
   }
 
  private:
-  static AlignedFloats lively(const ParameterLayout& layout) {
-    AlignedFloats parameters(layout.size());
-    Rng rng(7);
-    for (const ParameterTensor& tensor : layout.tensors()) {
-      const Normal normal{.mean = tensor.mean, .deviation = 0.3};
-      for (std::size_t i = 0; i < tensor.size; ++i) {
-        parameters[tensor.begin + i] = static_cast<float>(normal.sample(rng));
-      }
-    }
-    return parameters;
-  }
-
   ParameterLayout layout_;
   AlignedFloats parameters_;
   PackedTransformer packed_;

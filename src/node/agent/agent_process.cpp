@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/assert.hpp"
-#include "node/daemon_signals.hpp"
+#include "base/system/daemon_signals.hpp"
 #include "node/launch/run_directory.hpp"
 
 namespace orrery {

@@ -34,6 +34,20 @@ Status status_of(StorageResult<T> result) {
   return {};
 }
 
+/// Runs a program of Orrery's own that is named without a path from beside the keeper, if it is
+/// there.
+Status find_program(std::string& program) {
+  if (!program.starts_with("orrery-") || program.find('/') != program.npos) return {};
+  std::error_code failed;
+  const auto own = std::filesystem::read_symlink("/proc/self/exe", failed);
+  if (failed) {
+    return environment_error(fmt::format("cannot find {}: {}", program, failed.message()));
+  }
+  const std::filesystem::path beside = own.parent_path() / program;
+  if (std::filesystem::exists(beside, failed)) program = beside;
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ControlGroup>> make_keeper_group(Storage& storage,
@@ -86,7 +100,7 @@ Status KeeperProcess::prepare() {
   if (Status prepared = prepare_user(); !prepared) return prepared;
   if (launch_.facts.style == LaunchStyle::kSlurm) {
     if (Status written = write_script(); !written) return written;
-  } else if (Status found = find_program(); !found) {
+  } else if (Status found = find_program(launch_.facts.command[0]); !found) {
     return found;
   }
   if (Status watching = watch_signals(); !watching) return watching;
@@ -347,21 +361,6 @@ void KeeperProcess::hold_share(const RankShare& share, std::uint32_t epoch) {
   }
   for (const RankSlot& slot : slots) keeper_.on_process_up({slot, epoch}, now());
   for (const RankSlot& slot : slots) keeper_.on_process_exit({slot, 0, {}}, now());
-}
-
-/// Runs a program of Orrery's own that is named without a path from beside the keeper, if it is
-/// there.
-Status KeeperProcess::find_program() {
-  std::string& program = launch_.facts.command[0];
-  if (!program.starts_with("orrery-") || program.find('/') != program.npos) return {};
-  std::error_code failed;
-  const auto own = std::filesystem::read_symlink("/proc/self/exe", failed);
-  if (failed) {
-    return environment_error(fmt::format("cannot find {}: {}", program, failed.message()));
-  }
-  const std::filesystem::path beside = own.parent_path() / program;
-  if (std::filesystem::exists(beside, failed)) program = beside;
-  return {};
 }
 
 /// Writes the script and the secret of its steps. The secret is in no environment: scripts print

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "agent/keeper.hpp"
+#include "base/system/descriptor_watch.hpp"
 #include "base/system/real_env.hpp"
-#include "node/descriptor_watch.hpp"
 #include "node/exec/exec_table.hpp"
 #include "node/keeper/keeper_launch.hpp"
 #include "node/keeper/keeper_wire.hpp"
@@ -74,7 +74,6 @@ class KeeperProcess final : public ListenerEvents {
   void fence_ranks();
   void hold_share(const RankShare& share, std::uint32_t epoch);
   [[nodiscard]] Status write_script();
-  [[nodiscard]] Status find_program();
   void write_mpi_files(const GangLayout& layout);
   void write_membership(std::uint32_t epoch);
   /// Writes a file that only the job's user can read.

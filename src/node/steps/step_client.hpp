@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "base/system/descriptor_watch.hpp"
 #include "base/system/real_env.hpp"
-#include "node/descriptor_watch.hpp"
 #include "node/steps/step_gang.hpp"
 #include "node/steps/step_layout.hpp"
 #include "node/steps/step_output.hpp"

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
+#include "base/system/descriptor_watch.hpp"
 #include "base/system/real_env.hpp"
-#include "node/descriptor_watch.hpp"
 #include "node/launch/process_environment.hpp"
 #include "node/steps/step_gang.hpp"
 #include "node/steps/step_task.hpp"

@@ -9,6 +9,7 @@
 
 #include "base/numbers/distribution.hpp"
 #include "base/numbers/rng.hpp"
+#include "runtime/trainer/lively_model_test.hpp"
 #include "runtime/trainer/transformer.hpp"
 
 namespace orrery {
@@ -17,41 +18,12 @@ namespace {
 using Row = std::vector<double>;
 
 TransformerConfig with_experts(TransformerFamily family) {
-  const bool llama = family == TransformerFamily::kLlama;
-  return {.family = family,
-          .layers = 2,
-          .width = 32,
-          .heads = llama ? 4 : 2,
-          .kv_heads = llama ? 2 : 0,
-          .ffn = 48,
-          .vocab = 19,
-          .sequence = 41,
-          .experts = 5,
-          .experts_per_token = 2,
-          .router_loss = 0.5,
-          .tied_embedding = !llama,
-          .rope_base = 100};
-}
-
-AlignedFloats lively_parameters(const ParameterLayout& layout, double deviation) {
-  AlignedFloats parameters(layout.size());
-  Rng rng(7);
-  for (const ParameterTensor& tensor : layout.tensors()) {
-    const Normal normal{.mean = tensor.mean, .deviation = deviation};
-    for (std::size_t i = 0; i < tensor.size; ++i) {
-      parameters[tensor.begin + i] = static_cast<float>(normal.sample(rng));
-    }
-  }
-  return parameters;
-}
-
-std::vector<std::int32_t> random_tokens(const TransformerConfig& config, std::int64_t sequences) {
-  Rng rng(11);
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(sequences * (config.sequence + 1)));
-  for (std::int32_t& token : tokens) {
-    token = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(config.vocab)));
-  }
-  return tokens;
+  TransformerConfig config = small_transformer(family);
+  config.sequence = 41;
+  config.experts = 5;
+  config.experts_per_token = 2;
+  config.router_loss = 0.5;
+  return config;
 }
 
 // --- The router ---------------------------------------------------------------------------------

@@ -8,50 +8,13 @@
 #include "base/numbers/distribution.hpp"
 #include "base/numbers/rng.hpp"
 #include "runtime/kernels/gemm.hpp"
+#include "runtime/trainer/lively_model_test.hpp"
 
 namespace orrery {
 namespace {
 
 using Row = std::vector<double>;
 using Rows = std::vector<Row>;
-
-/// Returns a small model with every special case: two blocks of attention rows, tails of vectors,
-/// heads that share keys.
-TransformerConfig tiny(TransformerFamily family) {
-  const bool llama = family == TransformerFamily::kLlama;
-  return {.family = family,
-          .layers = 2,
-          .width = 32,
-          .heads = llama ? 4 : 2,
-          .kv_heads = llama ? 2 : 0,
-          .ffn = 48,
-          .vocab = 19,
-          .sequence = 67,
-          .tied_embedding = !llama,
-          .rope_base = 100};
-}
-
-/// Returns weights large enough that every part of the model matters, norms and biases included.
-AlignedFloats lively_parameters(const ParameterLayout& layout, double deviation) {
-  AlignedFloats parameters(layout.size());
-  Rng rng(7);
-  for (const ParameterTensor& tensor : layout.tensors()) {
-    const Normal normal{.mean = tensor.mean, .deviation = deviation};
-    for (std::size_t i = 0; i < tensor.size; ++i) {
-      parameters[tensor.begin + i] = static_cast<float>(normal.sample(rng));
-    }
-  }
-  return parameters;
-}
-
-std::vector<std::int32_t> random_tokens(const TransformerConfig& config, std::int64_t sequences) {
-  Rng rng(11);
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(sequences * (config.sequence + 1)));
-  for (std::int32_t& token : tokens) {
-    token = static_cast<std::int32_t>(rng.below(static_cast<std::uint64_t>(config.vocab)));
-  }
-  return tokens;
-}
 
 /// A reference implementation of the model, a token at a time, in doubles.
 class PlainModel {
@@ -200,7 +163,7 @@ double plain_loss(const Rows& logits, std::span<const std::int32_t> targets) {
 
 class TransformerFamilies : public testing::TestWithParam<TransformerFamily> {
  protected:
-  const TransformerConfig config_ = tiny(GetParam());
+  const TransformerConfig config_ = small_transformer(GetParam());
   TrainableTransformer model_{config_, 2};
   const ParameterLayout& layout_ = model_.layout();
   AlignedFloats parameters_ = lively_parameters(layout_, 0.3);
@@ -359,7 +322,7 @@ TEST(TransformerConfigTest, SaysWhatCannotBeTrained) {
 
 TEST(ParameterLayoutTest, LaysTensorsInCacheLinesUnderTheirUsualNames) {
   for (const TransformerFamily family : {TransformerFamily::kGpt, TransformerFamily::kLlama}) {
-    const ParameterLayout layout(tiny(family));
+    const ParameterLayout layout(small_transformer(family));
     std::size_t end = 0;
     for (const ParameterTensor& tensor : layout.tensors()) {
       EXPECT_EQ(tensor.begin % 16, 0u) << tensor.name;
@@ -370,12 +333,12 @@ TEST(ParameterLayoutTest, LaysTensorsInCacheLinesUnderTheirUsualNames) {
     }
     EXPECT_GE(layout.size(), end);
   }
-  const ParameterLayout gpt(tiny(TransformerFamily::kGpt));
+  const ParameterLayout gpt(small_transformer(TransformerFamily::kGpt));
   ASSERT_NE(gpt.find("transformer.h.1.attn.c_attn.weight"), nullptr);
   EXPECT_EQ(gpt.find("transformer.h.1.attn.c_attn.weight")->shape,
             (std::vector<std::int64_t>{32, 96}));
   EXPECT_EQ(gpt.find("lm_head.weight"), nullptr);
-  const ParameterLayout llama(tiny(TransformerFamily::kLlama));
+  const ParameterLayout llama(small_transformer(TransformerFamily::kLlama));
   const ParameterTensor* key = llama.find("model.layers.0.self_attn.k_proj.weight");
   ASSERT_NE(key, nullptr);
   EXPECT_EQ(key->shape, (std::vector<std::int64_t>{16, 32}));

@@ -41,13 +41,14 @@ std::vector<std::string_view> labels_of(const Topology& topology) {
 /// Bit i: site i has one of the labels. All bits if no label is requested.
 Result<std::uint64_t> sites_of(const JobSpec& spec, const Topology& topology) {
   constexpr std::uint64_t kAll = ~std::uint64_t{0};
-  if (spec.residency.empty()) return kAll;
+  if (spec.permitted.residency.empty()) return kAll;
   std::uint64_t sites = 0;
   bool all = true;
   for (std::size_t i = 0; i < topology.sites().size(); ++i) {
     const std::optional<std::string>& label = topology.sites()[i].spec.residency;
-    const bool allowed = label && std::find(spec.residency.begin(), spec.residency.end(), *label) !=
-                                      spec.residency.end();
+    const bool allowed =
+        label && std::find(spec.permitted.residency.begin(), spec.permitted.residency.end(),
+                           *label) != spec.permitted.residency.end();
     if (allowed) sites |= std::uint64_t{1} << i;
     all = all && allowed;
   }
@@ -55,7 +56,7 @@ Result<std::uint64_t> sites_of(const JobSpec& spec, const Topology& topology) {
   if (sites != 0) return sites;
   const std::vector<std::string_view> labels = labels_of(topology);
   return infeasible(fmt::format(
-      "never: residency: no site is labelled {}; {}", fmt::join(spec.residency, " or "),
+      "never: residency: no site is labelled {}; {}", fmt::join(spec.permitted.residency, " or "),
       labels.empty() ? "none has a label" : fmt::format("there is {}", fmt::join(labels, ", "))));
 }
 

@@ -45,7 +45,7 @@ class TypeChooser {
   }
 
   Status check_export_classes() const {
-    for (const std::string& name : job_.export_classes) {
+    for (const std::string& name : job_.permitted.export_classes) {
       Result<const ExportClass*> found = catalog_.require<ExportClass>(name, job_.where);
       if (!found) return forward_error(found);
     }
@@ -96,7 +96,7 @@ class TypeChooser {
     const Accelerator& accelerator = topology_.accelerator(type);
     if (!runs_on(accelerator)) {
       exclude(accelerator, RejectionKind::kStack, stack_reason(accelerator));
-    } else if (!job_.export_classes.empty() && !class_allowed(accelerator)) {
+    } else if (!job_.permitted.export_classes.empty() && !class_allowed(accelerator)) {
       exclude(accelerator, RejectionKind::kNever, export_reason(accelerator));
     } else {
       choice_.allowed.push_back({type, speed});
@@ -126,8 +126,9 @@ class TypeChooser {
 
   [[nodiscard]] bool class_allowed(const Accelerator& accelerator) const {
     const Supply* supply = catalog_.supply(accelerator);
-    return supply != nullptr && std::find(job_.export_classes.begin(), job_.export_classes.end(),
-                                          supply->export_class) != job_.export_classes.end();
+    return supply != nullptr &&
+           std::find(job_.permitted.export_classes.begin(), job_.permitted.export_classes.end(),
+                     supply->export_class) != job_.permitted.export_classes.end();
   }
 
   [[nodiscard]] std::string stack_reason(const Accelerator& accelerator) const {
@@ -166,7 +167,7 @@ class TypeChooser {
     const Supply* supply = catalog_.supply(accelerator);
     return fmt::format("export_classes: {} is of class {}, asked is {}", accelerator.id,
                        supply == nullptr ? "unknown" : supply->export_class,
-                       fmt::join(job_.export_classes, " or "));
+                       fmt::join(job_.permitted.export_classes, " or "));
   }
 
   [[nodiscard]] std::vector<std::string_view> names_of_fleet() const {

@@ -43,7 +43,9 @@ std::string predicted_step_text(const v1::ServicePrediction& predicted) {
 
 std::string figures_text(const v1::ServiceView& service) {
   const v1::ServicePrediction& predicted = service.predicted();
-  const auto dollars = [](double usd) { return usd > 0 ? fmt::format("{:.3g}", usd) : ""; };
+  const auto dollars = [](double usd) {
+    return usd > 0 ? fmt::format("{:.3g}", usd) : std::string("no price in fleet.yaml");
+  };
   TextTable table({{fmt::format("LAST {:.0f} s", service.window_s())},
                    {"P50", Align::kRight},
                    {"P99", Align::kRight},
@@ -55,7 +57,8 @@ std::string figures_text(const v1::ServiceView& service) {
   const std::string most = rate_text(predicted.tokens_s());
   table.add(
       {"tokens/s", rate_text(service.tokens_s()), "", most.empty() ? "" : most + " when full"});
-  const std::string least = dollars(predicted.usd_per_million_tokens());
+  const std::string least =
+      predicted.usd_per_million_tokens() > 0 ? dollars(predicted.usd_per_million_tokens()) : "";
   table.add({"$ per million tokens",
              service.has_usd_per_million_tokens() ? dollars(service.usd_per_million_tokens()) : "",
              "", least.empty() ? "" : least + " when full"});

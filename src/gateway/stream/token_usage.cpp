@@ -1,4 +1,4 @@
-#include "gateway/token_usage.hpp"
+#include "gateway/stream/token_usage.hpp"
 
 #include <charconv>
 #include <optional>

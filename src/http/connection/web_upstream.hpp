@@ -1,4 +1,5 @@
-// http/web_upstream.hpp - one connection of a WebClient to an endpoint, with at most one call.
+// http/connection/web_upstream.hpp - one connection of a WebClient to an endpoint, with at most one
+// call.
 //
 // The client makes and owns it. It never ends inside one of its own calls: die() closes the socket
 // and hands it to the client's graveyard. Invariant: in kIdle, and only there, its pool lists it.
@@ -11,12 +12,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/system/file_descriptor.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/system/real_loop.hpp"
 #include "base/system/socket_address.hpp"
+#include "http/connection/watched_socket.hpp"
 #include "http/message_parser.hpp"
-#include "http/output_queue.hpp"
 #include "http/web_client.hpp"
 
 namespace orrery {
@@ -87,8 +87,8 @@ class WebUpstream final : public ReadyHandler {
   // The calls of its WebCall.
   void adopt(WebCall& handle) { call_.handle = &handle; }
   void cancel();
-  void pause() { watch_for(watch_.events & ~std::uint32_t{EPOLLIN}); }
-  void resume() { watch_for(watch_.events | EPOLLIN); }
+  void pause() { socket_.watch_input(0); }
+  void resume() { socket_.watch_input(EPOLLIN); }
 
  private:
   enum class Phase : std::uint8_t { kResolving, kConnecting, kCalling, kIdle, kDead };
@@ -104,20 +104,14 @@ class WebUpstream final : public ReadyHandler {
   void release_handle();
   void begin_answer();
   void die();
-  void watch_for(std::uint32_t events);
 
   WebClientShared& shared_;
   WebUpstreamOwner& owner_;
   WebPool& pool_;
   std::uint64_t id_;
-  FileDescriptor fd_;
-  struct {
-    WatchId id = WatchId::kNone;
-    std::uint32_t events = 0;
-  } watch_;
+  WatchedSocket socket_;
   Phase phase_ = Phase::kResolving;
   Instant deadline_ = Instant::max();
-  OutputQueue out_;
   WebUpstreamCall call_;
   struct In {
     explicit In(const MessageLimits& limits) : parser(limits) {}

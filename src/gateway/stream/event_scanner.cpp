@@ -1,4 +1,4 @@
-#include "gateway/event_scanner.hpp"
+#include "gateway/stream/event_scanner.hpp"
 
 #include <algorithm>
 

@@ -1,5 +1,5 @@
-// node/descriptor_watch.hpp - owns a descriptor of the kernel's events (signals, a timer) and
-// passes what it reads from it to a callback.
+// base/system/descriptor_watch.hpp - owns a descriptor of the kernel's events (signals, a timer)
+// and passes what it reads from it to a callback.
 #pragma once
 
 #include <unistd.h>

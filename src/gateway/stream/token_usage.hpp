@@ -1,4 +1,5 @@
-// gateway/token_usage.hpp - tokens of a request, as the answer of an inference engine tells them.
+// gateway/stream/token_usage.hpp - tokens of a request, as the answer of an inference engine tells
+// them.
 //
 // Plain values.
 #pragma once

@@ -1,4 +1,4 @@
-// http/output_queue.hpp - bytes on their way into a non-blocking socket.
+// http/connection/output_queue.hpp - bytes on their way into a non-blocking socket.
 //
 // Owned by a connection. Pieces are written at once, together with what waits, by one sendmsg(2);
 // what the network does not take is copied and waits for flush(). Invariant: bytes leave in the

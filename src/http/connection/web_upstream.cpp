@@ -1,4 +1,4 @@
-#include "http/web_upstream.hpp"
+#include "http/connection/web_upstream.hpp"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "base/assert.hpp"
+#include "base/system/file_descriptor.hpp"
+#include "http/connection/output_queue.hpp"
 
 namespace orrery {
 namespace {
@@ -26,37 +28,31 @@ WebUpstream::WebUpstream(WebClientShared& shared, WebUpstreamOwner& owner, WebPo
       owner_(owner),
       pool_(pool),
       id_(id),
+      socket_(shared.loop),
       in_({shared.options.header_bytes_max, shared.options.body_bytes_max}) {
   ++pool.upstreams;
   deadline_ = shared.clock.now_monotonic() + shared.options.connect_max;
 }
 
-WebUpstream::~WebUpstream() {
-  if (watch_.id != WatchId::kNone) shared_.loop.unwatch(watch_.id);
-  release_handle();
-}
+WebUpstream::~WebUpstream() { release_handle(); }
 
 void WebUpstream::connect() {
   phase_ = Phase::kConnecting;
   const SocketAddress& address = *pool_.address;
-  fd_ = FileDescriptor(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  bool started = fd_.valid();
+  socket_.open(
+      FileDescriptor(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+  bool started = socket_.valid();
   if (started) {
     const int on = 1;
-    static_cast<void>(::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+    static_cast<void>(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
     // Interrupted, it goes on by itself, as when it is in progress.
-    started = ::connect(fd_.get(), address.get(), address.size()) == 0 || errno == EINPROGRESS ||
-              errno == EINTR;
+    started = ::connect(socket_.get(), address.get(), address.size()) == 0 ||
+              errno == EINPROGRESS || errno == EINTR;
   }
   std::string why = started ? std::string() : reason_of(errno);
   if (started) {
-    watch_.events = EPOLLOUT;
-    Result<WatchId> watch = shared_.loop.watch(fd_.get(), watch_.events, *this);
-    if (watch) {
-      watch_.id = *watch;
-    } else {
-      why = watch.error().message;
-    }
+    const Status watched = socket_.watch(EPOLLOUT, *this);
+    if (!watched) why = watched.error().message;
   }
   if (!why.empty()) owner_.post_failure(id_, std::move(why));
 }
@@ -87,11 +83,8 @@ void WebUpstream::on_ready(std::uint32_t events) {
       return;
   }
   if ((events & EPOLLOUT) != 0) {
-    const OutputQueue::Outcome outcome = out_.flush(fd_.get());
-    if (outcome != OutputQueue::Outcome::kSome) {
-      watch_for(watch_.events & ~std::uint32_t{EPOLLOUT});
-    }
-    if (outcome == OutputQueue::Outcome::kFailed) ::shutdown(fd_.get(), SHUT_WR);
+    const OutputQueue::Outcome outcome = socket_.write({});
+    if (outcome == OutputQueue::Outcome::kFailed) ::shutdown(socket_.get(), SHUT_WR);
   }
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) receive();
 }
@@ -99,7 +92,7 @@ void WebUpstream::on_ready(std::uint32_t events) {
 void WebUpstream::finish_connecting() {
   int cause = 0;
   socklen_t size = sizeof cause;
-  ::getsockopt(fd_.get(), SOL_SOCKET, SO_ERROR, &cause, &size);
+  ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &cause, &size);
   if (cause != 0) {
     fail(WebCallFailure::Kind::kConnect, reason_of(cause));
     return;
@@ -117,11 +110,11 @@ void WebUpstream::send_call() {
                   ? Instant::max()
                   : shared_.clock.now_monotonic() + shared_.options.silence_max;
   begin_answer();
-  const OutputQueue::Outcome outcome = out_.write(fd_.get(), {call_.head, call_.body});
+  socket_.watch_for(EPOLLIN);
+  const OutputQueue::Outcome outcome = socket_.write({call_.head, call_.body});
   call_.sent = outcome != OutputQueue::Outcome::kFailed;
   // After a failure the loop finds the end of the connection, outside of start().
-  watch_for(outcome == OutputQueue::Outcome::kSome ? EPOLLIN | EPOLLOUT : EPOLLIN);
-  if (outcome == OutputQueue::Outcome::kFailed) ::shutdown(fd_.get(), SHUT_RDWR);
+  if (outcome == OutputQueue::Outcome::kFailed) socket_.break_off();
 }
 
 void WebUpstream::begin_answer() {
@@ -131,7 +124,7 @@ void WebUpstream::begin_answer() {
 }
 
 void WebUpstream::receive() {
-  const ssize_t got = ::recv(fd_.get(), shared_.chunk.get(), kSocketReadBytes, MSG_DONTWAIT);
+  const ssize_t got = ::recv(socket_.get(), shared_.chunk.get(), kSocketReadBytes, MSG_DONTWAIT);
   if (got > 0) {
     if (deadline_ != Instant::max()) {
       deadline_ = shared_.clock.now_monotonic() + shared_.options.silence_max;
@@ -186,14 +179,14 @@ void WebUpstream::tell_part() {
 void WebUpstream::finish() {
   WebCallEvents* const events = std::exchange(call_.events, nullptr);
   release_handle();
-  const bool keep = phase_ == Phase::kCalling && in_.bytes.empty() && out_.size() == 0 &&
+  const bool keep = phase_ == Phase::kCalling && in_.bytes.empty() && socket_.buffered() == 0 &&
                     in_.parser.persistence() == Persistence::kKeep && !pool_.forgotten &&
                     pool_.idle.size() < shared_.options.idle_connections_max;
   if (keep) {
     phase_ = Phase::kIdle;
     deadline_ = shared_.clock.now_monotonic() + shared_.options.idle_max;
     pool_.idle.push_back(this);
-    watch_for(EPOLLIN);
+    socket_.watch_input(EPOLLIN);
   } else {
     die();
   }
@@ -263,17 +256,8 @@ void WebUpstream::die() {
   if (phase_ == Phase::kDead) return;
   if (phase_ == Phase::kIdle) std::erase(pool_.idle, this);
   phase_ = Phase::kDead;
-  if (watch_.id != WatchId::kNone) {
-    shared_.loop.unwatch(std::exchange(watch_.id, WatchId::kNone));
-  }
-  fd_.reset();
+  socket_.close();
   owner_.bury(id_);
-}
-
-void WebUpstream::watch_for(std::uint32_t events) {
-  if (events == watch_.events || watch_.id == WatchId::kNone) return;
-  watch_.events = events;
-  shared_.loop.rewatch(watch_.id, events);
 }
 
 }  // namespace orrery

@@ -1,4 +1,4 @@
-#include "node/daemon_signals.hpp"
+#include "base/system/daemon_signals.hpp"
 
 #include <sys/signalfd.h>
 

@@ -1,5 +1,5 @@
 // gateway/event_scanner_test.cpp - events in any pieces and with any line ends.
-#include "gateway/event_scanner.hpp"
+#include "gateway/stream/event_scanner.hpp"
 
 #include <gtest/gtest.h>
 

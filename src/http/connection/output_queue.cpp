@@ -1,4 +1,4 @@
-#include "http/output_queue.hpp"
+#include "http/connection/output_queue.hpp"
 
 #include <sys/socket.h>
 #include <sys/uio.h>

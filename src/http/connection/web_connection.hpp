@@ -1,5 +1,5 @@
-// http/web_connection.hpp - one client's connection of a WebServer: requests in turn, and their
-// answers.
+// http/connection/web_connection.hpp - one client's connection of a WebServer: requests in turn,
+// and their answers.
 //
 // The server makes one for each accepted socket and owns it. It never ends inside one of its own
 // calls: die() closes the socket and hands it to the server's graveyard. Invariant: in kAnswering,
@@ -7,30 +7,20 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/system/file_descriptor.hpp"
-#include "base/system/real_clock.hpp"
 #include "base/system/real_loop.hpp"
+#include "http/connection/answer_writer.hpp"
+#include "http/connection/watched_socket.hpp"
+#include "http/connection/web_server_shared.hpp"
 #include "http/message_parser.hpp"
-#include "http/output_queue.hpp"
 #include "http/web_server.hpp"
 
 namespace orrery {
-
-/// What the connections of a server share.
-struct WebServerShared {
-  RealLoop& loop;
-  const WebServerOptions options;
-  WebHandler& handler;
-  RealClock clock;
-  std::unique_ptr<char[]> chunk;  ///< for the read in progress
-  std::string head;               ///< of the answer in progress
-  enum class Stage : std::uint8_t { kServing, kStopping } stage = Stage::kServing;
-};
 
 /// Where dead connections go, and posted work finds live ones.
 class WebConnectionOwner {
@@ -41,7 +31,7 @@ class WebConnectionOwner {
   virtual void post_advance(std::uint64_t connection) = 0;
 };
 
-class WebConnection final : public ReadyHandler {
+class WebConnection final : public ReadyHandler, public AnswerOutlet {
  public:
   WebConnection(WebServerShared& shared, WebConnectionOwner& owner, std::uint64_t id,
                 FileDescriptor fd);
@@ -62,13 +52,9 @@ class WebConnection final : public ReadyHandler {
   // The calls of its exchange.
   void adopt(WebExchange& exchange) { exchange_ = &exchange; }
   [[nodiscard]] std::string client() const;
-  [[nodiscard]] std::size_t buffered() const { return out_.size(); }
+  [[nodiscard]] AnswerWriter& answer() { return answer_; }
+  [[nodiscard]] std::size_t buffered() const { return socket_.buffered(); }
   void on_drained(std::size_t bytes, Callback drained);
-  void respond(int status, std::span<const WebHeader> headers, std::string_view body);
-  void begin(int status, std::span<const WebHeader> headers);
-  void flush();
-  void send(std::string_view bytes);
-  void end();
   void abort();
   /// The exchange is destroyed with its answer unfinished.
   void abandon();
@@ -80,15 +66,6 @@ class WebConnection final : public ReadyHandler {
     kFlushing,   ///< the last answer; closed when it has left
     kLingering,  ///< all has left; what still arrives is dropped, so that no reset overtakes it
     kDead,
-  };
-  enum class Framing : std::uint8_t { kNone, kWhole, kChunked, kToEnd };
-
-  struct Answer {
-    Framing framing = Framing::kNone;  ///< kNone: not begun
-    Persistence persistence = Persistence::kKeep;
-    AnswerBody body = AnswerBody::kAsFramed;
-    bool http11 = true;
-    bool lingers = false;  ///< the client may still be sending when the answer has left
   };
   struct Input {
     explicit Input(const MessageLimits& limits) : parser(limits) {}
@@ -107,31 +84,23 @@ class WebConnection final : public ReadyHandler {
   void dispatch();
   void invite_body();
   void refuse(int status, std::string_view message);
-  void append_head(int status, std::span<const WebHeader> headers);
-  void put(std::initializer_list<std::string_view> pieces);
-  void finish_answer();
+  void put(std::initializer_list<std::string_view> pieces) override;
+  void finish_answer() override;
   void flushed(OutputQueue::Outcome outcome);
   void tell_drained();
   void respond_error(int status, std::string_view message);
   void watch_input();
-  void break_off();
   void leave();
   void die();
-  void watch_for(std::uint32_t events);
 
   WebServerShared& shared_;
   WebConnectionOwner& owner_;
   std::uint64_t id_;
-  FileDescriptor fd_;
-  struct {
-    WatchId id = WatchId::kNone;
-    std::uint32_t events = 0;
-  } watch_;
+  WatchedSocket socket_;
   Phase phase_ = Phase::kReceiving;
   Instant deadline_ = Instant::max();
   Input in_;
-  OutputQueue out_;
-  Answer answer_;
+  AnswerWriter answer_;
   WebExchange* exchange_ = nullptr;
   Drained drained_;
 };

@@ -1,4 +1,5 @@
-// gateway/event_scanner.hpp - follows a stream of server-sent events that passes through unparsed.
+// gateway/stream/event_scanner.hpp - follows a stream of server-sent events that passes through
+// unparsed.
 //
 // A call owns one for its answer. It finds where events end, counts those with data, and reads
 // those that hold usage or an error. Bytes come in any pieces. Cost: one search for line ends of
@@ -9,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "gateway/token_usage.hpp"
+#include "gateway/stream/token_usage.hpp"
 
 namespace orrery {
 

@@ -1,5 +1,5 @@
-// node/daemon_signals.hpp - the signals that a daemon handles on its loop: SIGTERM and SIGINT, to
-// end; SIGHUP, to read its files again.
+// base/system/daemon_signals.hpp - the signals that a daemon handles on its loop: SIGTERM and
+// SIGINT, to end; SIGHUP, to read its files again.
 //
 // main() blocks them before any thread is made, so that all threads have them blocked; the owner of
 // the loop watches for them.
@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "node/descriptor_watch.hpp"
+#include "base/system/descriptor_watch.hpp"
 
 namespace orrery {
 
