@@ -28,6 +28,7 @@ namespace {
 struct Options {
   ModelFiles files;
   std::string kv_memory;
+  std::string listen;
   ServingReplica::Options replica;
 };
 
@@ -67,9 +68,8 @@ int serve(Options options) {
   }
   options.replica.engine.load = [files = options.files] { return load_served_model(files); };
   options.replica.host = variable("ORRERY_ADDRESS", "127.0.0.1");
-  if (options.replica.listen.empty()) {
-    options.replica.listen = listen_address(options.replica.host);
-  }
+  options.replica.listen =
+      options.listen.empty() ? listen_address(options.replica.host) : options.listen;
   options.replica.progress = variable("ORRERY_PROGRESS");
   options.replica.announce = [](const std::string& line) {
     fmt::print("{}\n", terminal_text(line, Newlines::kKept));
@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.replica.server.model,
                  "name of the served model (default: that of the training spec)");
   app.add_option(
-      "--listen", options.replica.listen,
+      "--listen", options.listen,
       "HOST:PORT to listen on, the address in numbers; port 0: any (default: any port of "
       "ORRERY_ADDRESS, else of 127.0.0.1)");
   app.add_option("--slots", engine.limits.slots, "texts that are generated at once")

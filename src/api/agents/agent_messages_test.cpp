@@ -267,7 +267,9 @@ TEST(AgentMessages, ReportsAreOnTheWireAsInEveryRelease) {
             "attempt: 7 epoch: 8 } stage: 6 up_epoch: 9 shed_epoch: 10 clocks: 0.0859375 end "
             "{ kind: 4 blame { layer: 8 node: 11 evidence: \"t13\" } exit_status: 15 "
             "exit_rank: 14 } progress { done: 0.125 lost_ns: 17 saving_ns: 18 undetected_ns: "
-            "19 } applied { term: 20 sequence: 21 } } } } }");
+            "19 } applied { term: 20 sequence: 21 } replica { phase: 4 endpoint: \"t22\" pid: 23 "
+            "slots: 24 pace { prefill_tokens_s: 0.1953125 step_s: 0.203125 step_full_s: 0.2109375 "
+            "} } } } } }");
   EXPECT_EQ(wire_of_report<Heartbeat>(),
             "report { from { node: 1 boot: 3 incarnation: 4 } number: 7 heartbeat { sequence: "
             "2 at_ns: 3 signals { power_w: 4 temperature_c: 5 xid_count: 6 ecc_count: 7 "
@@ -277,7 +279,9 @@ TEST(AgentMessages, ReportsAreOnTheWireAsInEveryRelease) {
             "job: 1 attempt: 3 epoch: 4 } stage: 6 up_epoch: 5 shed_epoch: 6 clocks: "
             "0.0546875 end { kind: 4 blame { layer: 8 node: 7 evidence: \"t9\" } exit_status: "
             "11 exit_rank: 10 } progress { done: 0.09375 lost_ns: 13 saving_ns: 14 "
-            "undetected_ns: 15 } applied { term: 16 sequence: 17 } } }");
+            "undetected_ns: 15 } applied { term: 16 sequence: 17 } replica { phase: 4 endpoint: "
+            "\"t18\" pid: 19 slots: 20 pace { prefill_tokens_s: 0.1640625 step_s: 0.171875 "
+            "step_full_s: 0.1796875 } } } }");
   EXPECT_EQ(wire_of_report<Refused>(),
             "report { from { node: 1 boot: 3 incarnation: 4 } number: 7 refused { stamp { "
             "term: 2 sequence: 3 } why: 6 term: 4 } }");

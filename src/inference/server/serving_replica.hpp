@@ -29,7 +29,7 @@ class ServingReplica final : public EngineEvents {
   struct Options {
     EngineThread::Options engine;
     CompletionServer::Options server;
-    std::string listen;  ///< "HOST:PORT", numeric; port 0: any
+    std::string listen = "127.0.0.1:0";  ///< "HOST:PORT", numeric; port 0: any
     /// Host under which others reach it, where it listens on all of the machine's addresses.
     std::string host = "127.0.0.1";
     std::string progress;  ///< the keeper's pipe; "": none

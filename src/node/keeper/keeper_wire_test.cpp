@@ -164,17 +164,29 @@ TEST_F(LaunchFile, SaysWhatIsWrongWithIt) {
   EXPECT_EQ(refusal(), files_.launch() + ": no layout of gang 1");
 }
 
+/// Removes the byte that says whether `with` has what `bytes` has not.
+void remove_mark(std::string& bytes, const KeeperStatus& with) {
+  const std::string other = encode(KeeperOutput(with));
+  const auto [mark, there] = std::mismatch(bytes.begin(), bytes.end(), other.begin());
+  ASSERT_NE(mark, bytes.end());
+  bytes.erase(mark);
+}
+
 /// A keeper outlives the release that it was started by.
-TEST(KeeperWire, AStatusWithoutAnExitIsReadFromAKeeperOfTheReleaseBefore) {
+TEST(KeeperWire, AStatusIsReadFromKeepersOfTheReleasesBefore) {
   KeeperStatus status;
   status.report.end = AttemptEnd{ExitKind::kProgram, {.evidence = "exit status 3"}};
   std::string bytes = encode(KeeperOutput(status));
+  KeeperStatus serves = status;
+  serves.report.replica = ReplicaReport{};
+  remove_mark(bytes, serves);
+  bytes[0] = 2;
+  EXPECT_TRUE(decode_keeper_output(bytes)) << "without a replica";
+  bytes = encode(KeeperOutput(status));
+  remove_mark(bytes, serves);
   KeeperStatus exits = status;
   exits.report.end->exit = RankExit{0, 0};
-  const std::string with_exit = encode(KeeperOutput(exits));
-  const auto [mark, other] = std::mismatch(bytes.begin(), bytes.end(), with_exit.begin());
-  ASSERT_NE(mark, bytes.end());
-  bytes.erase(mark);  // whether there is an exit
+  remove_mark(bytes, exits);
   bytes[0] = 1;
   const Result<KeeperOutput> read = decode_keeper_output(bytes);
   ASSERT_TRUE(read) << read.error().message;

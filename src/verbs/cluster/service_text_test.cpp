@@ -61,11 +61,11 @@ TEST(ServiceTextTest, WhatWasMeasuredStandsBesideWhatWasPredicted) {
   service.mutable_counts()->set_shed(2);
   service.mutable_counts()->set_output_tokens(1);
   const std::string text = service_text({}, service);
-  EXPECT_NE(text.find("LAST 60 s                 P50    P99  PREDICTED\n"
-                      "TTFT                    12 ms  1.5 s  10 ms\n"
-                      "TPOT                   2.1 ms   4 ms  2 ms, 5 ms when full\n"
-                      "tokens/s                812.5         1600 when full\n"
-                      "$ per million tokens     1.25         0.5 when full\n"
+  EXPECT_NE(text.find("LAST 60 s                P50    P99  PREDICTED\n"
+                      "TTFT                   12 ms  1.5 s  10 ms\n"
+                      "TPOT                  2.1 ms   4 ms  2 ms, 5 ms when full\n"
+                      "tokens/s               812.5         1600 when full\n"
+                      "$ per million tokens    1.25         0.5 when full\n"
                       "requests: 1234 completed, 0 cancelled, 2 shed, 0 failed; 0 tokens in, "
                       "1 token out\n"),
             std::string::npos)
