@@ -4,7 +4,7 @@
 // Made by main() from the file; movable; immutable, safe to use from every thread. Invariant: the
 // tokens of UTF-8 are those of the reference library, and so is the text of tokens. A file with a
 // component that is not known here is refused with the component's name. Cost: the classes in
-// tokens/bpe; about 10 million tokens per second and core for words that are tokens.
+// tokens/bpe; 0.2 to 0.9 us a token, by family (measured on one core beside other work).
 #pragma once
 
 #include <memory>

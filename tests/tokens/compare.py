@@ -3,7 +3,7 @@
 
   compare.py PROGRAM [--count N] [--seed S] [--family NAME] [--keep FOLDER]
 
-PROGRAM is the built tests/tokens/token_lines. Needs PyPI's tokenizers. Prints a line per family and
+PROGRAM is build/dev/bin/token_lines. Needs PyPI's tokenizers. Prints a line per family and
 the first difference; the exit status is 1 if there is any. Characters that Unicode assigned after
 version 14 are among the texts where the family has no normalizer, whose tables differ.
 """

@@ -3,7 +3,7 @@
 
   compare_templates.py PROGRAM [--count N] [--seed S]
 
-PROGRAM is the built tests/tokens/template_lines. Needs PyPI's jinja2. Renders the templates of
+PROGRAM is build/dev/bin/template_lines. Needs PyPI's jinja2. Renders the templates of
 chat_templates.py, each of its expressions and statements, and N random joins of them. What fails
 there must fail here, and the other way round, but for what is refused as not supported.
 """

@@ -2,8 +2,9 @@
 // them.
 //
 // Cheap to copy: texts, lists and mappings are shared and never change. Values are used by one
-// thread. Invariant: values are nested at most kDepthMax deep, so that what walks them may recurse;
-// whoever walks charges a TemplateBudget, because a shared value can be reached often.
+// thread. Invariant: values are nested at most kDepthMax deep, so that functions which walk them
+// may recurse. Such a function charges a TemplateBudget, because a shared value can be reached
+// often.
 #pragma once
 
 #include <concepts>

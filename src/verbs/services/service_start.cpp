@@ -124,7 +124,6 @@ Result<std::uint64_t> service_job(LiveSession& session, const std::string& servi
 
 Result<v1::AddServiceKeyResponse> add_service_key(LiveSession& session, std::uint64_t job) {
   v1::AddServiceKeyRequest request;
-  request.set_request_id(session.request_id());
   request.set_id(job);
   return session.client().call<v1::AddServiceKeyResponse>("AddServiceKey", request);
 }
