@@ -159,8 +159,10 @@ class Effect : public testing::TestWithParam<EffectLine> {
   }
 };
 
-/// "orrery plan --top" as a name that gtest takes.
+/// "orrery plan --top" as a name that gtest takes: "orrery_plan___top"; "orrery-serve --model" as
+/// "orreryserve___model", beside "orrery serve --model".
 std::string test_name(std::string name) {
+  if (name.starts_with("orrery-")) name.erase(name.find('-'), 1);
   for (char& letter : name) {
     if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
   }
