@@ -22,6 +22,7 @@ struct NormForward {
   float* mean = nullptr;               ///< mean of each row; unused by an RMSNorm
   float* inverse_deviation = nullptr;  ///< inverse deviation of each row
   float* out = nullptr;
+  float epsilon = 1e-5F;  ///< added to the variance
 };
 
 /// Adds the gradients of x, weight and bias to the existing values.

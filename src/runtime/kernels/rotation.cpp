@@ -22,7 +22,8 @@ RotaryTable rotary_table(const RotaryShape& shape) {
   table.sine.resize(table.cosine.size());
   for (std::int64_t i = 0; i < shape.half; ++i) {
     const double power = -static_cast<double>(i) / static_cast<double>(shape.half);
-    const Rotation step = rotation_of(math::pow(shape.base, power));
+    const double factor = shape.factors.empty() ? 1 : shape.factors[static_cast<std::size_t>(i)];
+    const Rotation step = rotation_of(factor * math::pow(shape.base, power));
     Rotation turn;
     for (std::int64_t position = 0; position < shape.positions; ++position) {
       const auto at = static_cast<std::size_t>(position * shape.half + i);

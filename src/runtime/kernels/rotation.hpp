@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "runtime/kernels/aligned_floats.hpp"
 
@@ -21,10 +22,11 @@ struct RotaryShape {
   std::int64_t positions = 0;
   std::int64_t half = 0;  ///< half of a head's width
   double base = 10'000;
+  std::vector<double> factors;  ///< of the angle of each pair, in (0, 1]; empty: all are 1
 };
 
-/// Cosine and sine of position p and pair i at p x half + i: those of the angle p / base^(i /
-/// half).
+/// Cosine and sine of position p and pair i at p x half + i: those of the angle p x factor of i /
+/// base^(i / half).
 struct RotaryTable {
   AlignedFloats cosine;
   AlignedFloats sine;

@@ -25,7 +25,6 @@ using HalfWords = std::uint16_t __attribute__((vector_size(32)));
 using WideLanes = double __attribute__((vector_size(128)));
 
 constexpr std::int64_t kLanes = 16;
-constexpr float kNormEpsilon = 1e-5F;
 
 ORRERY_INLINE Lanes load(const float* p) {
   Lanes v;
@@ -115,7 +114,7 @@ void norm(const NormForward& call) {
       const Lanes centred = load(x + i) - mean;
       squares += centred * centred;
     }
-    const float inverse = 1.0F / __builtin_sqrtf(sum(squares) / width + kNormEpsilon);
+    const float inverse = 1.0F / __builtin_sqrtf(sum(squares) / width + call.epsilon);
     call.inverse_deviation[row] = inverse;
     float* out = call.out + row * call.width;
     for (std::int64_t i = 0; i < call.width; i += kLanes) {
