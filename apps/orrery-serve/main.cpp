@@ -3,10 +3,8 @@
 // Started by Orrery it reports to its keeper where it serves (ORRERY_PROGRESS, ORRERY_ADDRESS); by
 // itself it is a server of one model. SIGTERM and SIGINT end it once its requests have ended.
 #include <fmt/format.h>
-#include <netdb.h>
 
 #include <CLI/CLI.hpp>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -16,6 +14,7 @@
 
 #include "apps/option_hooks.hpp"
 #include "base/system/daemon_signals.hpp"
+#include "base/system/listen_host.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/terminal_text.hpp"
@@ -42,22 +41,6 @@ std::string variable(const char* name, std::string absent = {}) {
   return value == nullptr || *value == '\0' ? std::move(absent) : value;
 }
 
-/// Returns where to listen, on any free port, for others to reach the engine at `host`: its first
-/// address; all addresses where none is known.
-std::string listen_address(const std::string& host) {
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), nullptr, &wanted, &found) != 0) return "0.0.0.0:0";
-  std::array<char, NI_MAXHOST> numbers{};
-  const int failed = ::getnameinfo(found->ai_addr, found->ai_addrlen, numbers.data(),
-                                   numbers.size(), nullptr, 0, NI_NUMERICHOST);
-  const bool v6 = found->ai_family == AF_INET6;
-  ::freeaddrinfo(found);
-  if (failed != 0) return "0.0.0.0:0";
-  return v6 ? fmt::format("[{}]:0", numbers.data()) : fmt::format("{}:0", numbers.data());
-}
-
 int serve(Options options) {
   if (!options.kv_memory.empty()) {
     const Result<Bytes> memory = parse<Bytes>(options.kv_memory);
@@ -69,7 +52,7 @@ int serve(Options options) {
   options.replica.engine.load = [files = options.files] { return load_served_model(files); };
   options.replica.host = variable("ORRERY_ADDRESS", "127.0.0.1");
   options.replica.listen =
-      options.listen.empty() ? listen_address(options.replica.host) : options.listen;
+      options.listen.empty() ? listen_host(options.replica.host) + ":0" : options.listen;
   options.replica.progress = variable("ORRERY_PROGRESS");
   options.replica.announce = [](const std::string& line) {
     fmt::print("{}\n", terminal_text(line, Newlines::kKept));

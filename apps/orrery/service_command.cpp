@@ -80,13 +80,15 @@ void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
   ServiceOptions& service = asked.service;
   verb.add_option(
           "model", service.artifact,
-          "directory of checkpoints that orrery-train wrote; it must be there on every node")
+          "model: a directory of checkpoints that orrery-train wrote, or what --engine reads; it "
+          "must be there on every node")
       ->type_name("MODEL");
   verb.add_option("--name", service.name, "name of the service (default: that of the directory)");
   verb.add_option("--model", service.model,
                   "name by which clients ask for the model (default: that of the service)")
       ->type_name("NAME");
-  verb.add_option("--engine", service.engine, "inference engine of the replicas: orrery")
+  verb.add_option("--engine", service.engine,
+                  "inference engine of the replicas: orrery, vllm, sglang, trtllm or llamacpp")
       ->type_name("NAME")
       ->capture_default_str();
   verb.add_option("--replicas", service.replicas, "number of replicas")

@@ -469,7 +469,13 @@ void check_revisions(SpecCheck& check, const JobSpec& job) {
   if (job.revisions.size() > 1) {
     first.fail("there are {} revisions, expected one", job.revisions.size());
   }
-  first.also(check_revision(job.revisions.front()));
+  const Status known = check_revision(job.revisions.front());
+  first.also(known);
+  if (known && !job.launch) {
+    LaunchSpec launch = *launch_of(job);
+    launch.where = job.revisions.front().engine.where;
+    first.also(check_launch(launch, job.software));
+  }
   check.also(first.finish());
 }
 
@@ -525,6 +531,7 @@ std::optional<LaunchSpec> launch_of(const JobSpec& spec) {
   const RevisionSpec& revision = spec.revisions.front();
   LaunchSpec launch;
   launch.command = engine_command(revision);
+  launch.environment = revision.engine.environment;
   launch.per = LaunchUnit::kNode;  // an engine uses all accelerators of its replica
   launch.where = revision.where;
   return launch;

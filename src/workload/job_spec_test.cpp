@@ -479,6 +479,35 @@ TEST(JobSpec, AServiceRunsTheEngineOfItsRevision) {
   EXPECT_FALSE(launch_of(accepted(job(kOne, ""))));
 }
 
+TEST(JobSpec, AnEngineOfOthersRunsUnderOnesOwnProgramWithItsEnvironment) {
+  const std::string head = "apiVersion: orrery/v1\nkind: Serve\nname: chat\n";
+  const std::string roles = "roles: [{accelerators: 1}]\n";
+  const std::string text =
+      head + roles +
+      "revisions: [{model: lab/gpt, artifact: /models/gpt, engine: {name: vllm, program: "
+      "/opt/vllm/bin/vllm, arguments: [--max-num-seqs, '4'], environment: {HF_HUB_OFFLINE: "
+      "'1'}}}]\n";
+  const JobSpec spec = accepted(text);
+  const std::optional<LaunchSpec> launch = launch_of(spec);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->command,
+            (std::vector<std::string>{"orrery-engine", "--engine", "vllm", "--artifact",
+                                      "/models/gpt", "--model", "lab/gpt", "--program",
+                                      "/opt/vllm/bin/vllm", "--", "--max-num-seqs", "4"}));
+  ASSERT_EQ(launch->environment.size(), 1u);
+  EXPECT_EQ(launch->environment[0].first, "HF_HUB_OFFLINE");
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  for (const char* engine : {"sglang", "trtllm", "llamacpp"}) {
+    const JobSpec other = accepted(head + roles + "revisions: [{model: m, artifact: /m, engine: " +
+                                   std::string(engine) + "}]\n");
+    EXPECT_EQ(launch_of(other)->command[2], engine);
+  }
+  const std::string wrong = refusal(head + roles +
+                                    "revisions: [{model: m, artifact: /m, engine: {name: vllm, "
+                                    "environment: {ORRERY_JOB: b}}}]\n");
+  EXPECT_NE(wrong.find("environment sets ORRERY_JOB"), std::string::npos) << wrong;
+}
+
 TEST(JobSpec, RefusesRevisionsThatAreNoneWithTheirPlace) {
   const auto revisions = [](const std::string& kind, const std::string& rest) {
     return refusal("apiVersion: orrery/v1\nkind: " + kind +
@@ -499,10 +528,9 @@ TEST(JobSpec, RefusesRevisionsThatAreNoneWithTheirPlace) {
   EXPECT_NE(revisions("Serve", "revisions: [{id: a b, model: m, artifact: /m}]\n").find("id: "),
             std::string::npos);
   EXPECT_EQ(revisions("Serve", "revisions: [{model: m, artifact: ''}]\n"),
-            "job.yaml:5:13: artifact is \"\", expected the directory of a checkpoint");
-  EXPECT_NE(
-      revisions("Serve", "revisions: [{model: m, artifact: /m, engine: vllm}]\n").find("vllm"),
-      std::string::npos);
+            "job.yaml:5:13: artifact is \"\", expected the path of a model");
+  EXPECT_NE(revisions("Serve", "revisions: [{model: m, artifact: /m, engine: vlm}]\n").find("vlm"),
+            std::string::npos);
 }
 
 TEST(JobSpec, IsWrittenWithoutWhatIsSoAnyway) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/format/field_writer.hpp"
 #include "base/text/name_check.hpp"
 #include "base/text/utf8.hpp"
 
@@ -34,20 +35,31 @@ Status check_revision(const RevisionSpec& revision) {
   const auto has_zero = [](const std::string& text) { return text.find('\0') != text.npos; };
   if (revision.artifact.empty() || has_zero(revision.artifact)) {
     return input_error(revision.where,
-                       fmt::format("artifact is \"{}\", expected the directory of a checkpoint",
+                       fmt::format("artifact is \"{}\", expected the path of a model",
                                    printable(revision.artifact, 60)));
   }
-  if (std::ranges::any_of(revision.engine.arguments, has_zero)) {
-    return input_error(revision.engine.where, "arguments hold a zero byte, expected text");
+  if (std::ranges::any_of(revision.engine.arguments, has_zero) ||
+      has_zero(revision.engine.program)) {
+    return input_error(revision.engine.where,
+                       "arguments or program hold a zero byte, expected text");
   }
   return {};
 }
 
 std::vector<std::string> engine_command(const RevisionSpec& revision) {
-  std::vector<std::string> command{"orrery-serve", "--checkpoint", revision.artifact, "--model",
-                                   revision.model};
-  const std::vector<std::string>& more = revision.engine.arguments;
-  command.insert(command.end(), more.begin(), more.end());
+  const EngineSpec& engine = revision.engine;
+  std::vector<std::string> command;
+  if (engine.name == EngineName::kOrrery) {
+    command = {engine.program.empty() ? "orrery-serve" : engine.program, "--checkpoint",
+               revision.artifact, "--model", revision.model};
+  } else {
+    command = {"orrery-engine", "--engine",        std::string(word_of(engine.name)),
+               "--artifact",    revision.artifact, "--model",
+               revision.model};
+    if (!engine.program.empty()) command.insert(command.end(), {"--program", engine.program});
+    command.emplace_back("--");
+  }
+  command.insert(command.end(), engine.arguments.begin(), engine.arguments.end());
   return command;
 }
 

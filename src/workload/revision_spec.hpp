@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -18,29 +19,45 @@ namespace orrery {
 
 /// The inference engines that Orrery starts as replicas.
 enum class EngineName : std::uint8_t {
-  kOrrery,  ///< orrery-serve
+  kOrrery,    ///< orrery-serve
+  kVllm,      ///< vllm serve
+  kSglang,    ///< python3 -m sglang.launch_server
+  kTrtllm,    ///< trtllm-serve of TensorRT-LLM
+  kLlamacpp,  ///< llama-server of llama.cpp
 };
 
-inline std::array<EnumWord<EngineName>, 1> enum_words(EngineName) {
-  return {{{"orrery", EngineName::kOrrery}}};
+inline constexpr std::size_t kEngineNames = 5;
+
+inline std::array<EnumWord<EngineName>, kEngineNames> enum_words(EngineName) {
+  return {{{"orrery", EngineName::kOrrery},
+           {"vllm", EngineName::kVllm},
+           {"sglang", EngineName::kSglang},
+           {"trtllm", EngineName::kTrtllm},
+           {"llamacpp", EngineName::kLlamacpp}}};
 }
 
 struct EngineSpec {
   EngineName name = EngineName::kOrrery;
+  std::string program;                 ///< path of it on nodes; empty: found by its name in PATH
   std::vector<std::string> arguments;  ///< appended to those that follow from the revision
+  std::vector<std::pair<std::string, std::string>> environment;  ///< in the order written
   SourcePosition where;
 };
 
 template <class Visitor, SameStruct<EngineSpec> Self>
 void describe(Visitor& visitor, Self& e) {
   visitor.sole("name", e.name);
+  visitor.optional("program", e.program);
   visitor.optional("arguments", e.arguments);
+  visitor.optional("environment", e.environment);
 }
 
 struct RevisionSpec {
   std::string id = "r1";
-  std::string model;     ///< the name that clients ask for
-  std::string artifact;  ///< directory of a checkpoint of orrery-train; on nodes an absolute path
+  std::string model;  ///< the name that clients ask for
+  /// Absolute path on nodes: a checkpoint of orrery-train for its engine, a file in GGUF for
+  /// llama.cpp, a directory of a model hub's form for the others.
+  std::string artifact;
   EngineSpec engine;
   SourcePosition where;
 };
@@ -56,8 +73,8 @@ void describe(Visitor& visitor, Self& r) {
 /// Returns what is wrong with a revision. Errors at its position.
 [[nodiscard]] Status check_revision(const RevisionSpec& revision);
 
-/// Returns the program of a replica and its arguments; the node finds an engine of Orrery's own
-/// beside its agent.
+/// Returns the program of a replica and its arguments; the node finds one of Orrery's own beside
+/// its agent. Inference engines of others run under orrery-engine, which reports for them.
 [[nodiscard]] std::vector<std::string> engine_command(const RevisionSpec& revision);
 
 }  // namespace orrery

@@ -5,15 +5,13 @@
 //   {"replica": {"phase": "loading"}}       then "warming", "ready" (with where it listens and how
 //                                           fast it is) and "draining"
 //
-// Used on one thread. Without a pipe it does nothing. Each line is one write of less than 4096
-// bytes, so the lines of several processes do not mix. No later line repeats an earlier one, so a
-// full pipe is waited for, at most five seconds.
+// Used on one thread. Without a pipe it does nothing.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "base/system/file_descriptor.hpp"
+#include "base/system/progress_pipe.hpp"
 #include "inference/server/engine_measurement.hpp"
 
 namespace orrery {
@@ -34,9 +32,7 @@ class ReplicaReports {
   void ready(const ReplicaEndpoint& endpoint);
 
  private:
-  void write(const std::string& json);
-
-  FileDescriptor pipe_;
+  ProgressPipe pipe_;
 };
 
 }  // namespace orrery

@@ -84,7 +84,10 @@ Result<std::string> with_absolute_artifacts(std::string text, const std::string&
     const std::string path =
         (std::filesystem::path(current) / each->text()).lexically_normal().string();
     std::error_code failed;
-    if (!std::filesystem::is_directory(path, failed)) {
+    // llama.cpp reads a file.
+    const bool model = std::filesystem::is_directory(path, failed) ||
+                       (path.ends_with(".gguf") && std::filesystem::exists(path, failed));
+    if (!model) {
       return input_error(each->position(),
                          fmt::format("artifact: {} is not a directory{}", printable(path, 200),
                                      quickstart_hint(path)));

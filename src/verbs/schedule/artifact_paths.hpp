@@ -13,7 +13,7 @@ namespace orrery {
 /// Returns the text of a spec with each relative `revisions[].artifact` as the absolute path from
 /// `current`, the lines otherwise unchanged; a text that is no spec is returned as it is, for its
 /// reader to refuse. `file` names the text in messages. Errors (kInput) at the artifact: a relative
-/// one that is no directory here.
+/// one that is neither a directory nor a GGUF file here.
 [[nodiscard]] Result<std::string> with_absolute_artifacts(std::string text, const std::string& file,
                                                           const std::string& current);
 

@@ -10,6 +10,7 @@
 #include "verbs/option_text.hpp"
 #include "verbs/schedule/artifact_paths.hpp"
 #include "verbs/schedule/submit_request.hpp"
+#include "verbs/services/engine_artifact.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -49,13 +50,20 @@ Result<std::filesystem::path> checkpoints_of(const std::string& typed) {
                                      shown));
 }
 
+Result<std::filesystem::path> artifact_of(EngineName engine, const std::string& typed) {
+  if (engine == EngineName::kOrrery) return checkpoints_of(typed);
+  const Result<std::string> path = engine_artifact(engine, typed);
+  if (!path) return tl::unexpected(path.error());
+  return *path;
+}
+
 }  // namespace
 
 Result<std::string> service_spec(const ServiceOptions& options,
                                  const std::vector<std::string>& arguments) {
   const Result<EngineName> engine = word_option<EngineName>("engine", options.engine);
   if (!engine) return tl::unexpected(engine.error());
-  const Result<std::filesystem::path> artifact = checkpoints_of(options.artifact);
+  const Result<std::filesystem::path> artifact = artifact_of(*engine, options.artifact);
   if (!artifact) return tl::unexpected(artifact.error());
   JobSpec spec;
   spec.kind = JobKind::kServe;

@@ -29,7 +29,7 @@ TEST(ServiceRequestTest, WhatCannotBeServedIsRefusedWithWhatCan) {
   files.write("hub/config.json", "{}");
   EXPECT_NE(refusal({.artifact = files.path("hub")}).find("no complete checkpoint"),
             std::string::npos);
-  EXPECT_NE(refusal({.artifact = files.path("hub"), .engine = "vllm"}).find("--engine"),
+  EXPECT_NE(refusal({.artifact = files.path("hub"), .engine = "vlm"}).find("--engine"),
             std::string::npos);
 }
 

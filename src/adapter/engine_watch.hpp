@@ -1,0 +1,97 @@
+// adapter/engine_watch.hpp - whether an inference engine that serves is well: its health, its load,
+// and, while it is idle, a token.
+//
+// Every `pause` it asks for the engine's health, then for its figures. An engine that is idle by
+// them, or that does not say, is asked for a token. What fails is asked again; `failures_max`
+// failures in a row end the watch. After a token that did not come in time the engine may count the
+// question as running for ever, so that it is asked on, idle or not, until tokens come: those that
+// the engine counts, or one of its own. Used on the loop; its end ends it without a call of `sick`.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "adapter/engine_calls.hpp"
+#include "adapter/engine_metrics.hpp"
+
+namespace orrery {
+
+struct EngineWatchOptions {
+  EngineName engine = EngineName::kVllm;
+  std::string endpoint;  ///< "HOST:PORT", numeric
+  std::string model;
+  Duration pause = Duration::seconds(10);
+  Duration health_max = Duration::seconds(30);
+  Duration token_max = Duration::seconds(60);
+  int failures_max = 3;
+};
+
+class EngineWatch {
+ public:
+  /// `sick` runs once, with what failed last; it may destroy this.
+  EngineWatch(RealLoop& loop, EngineWatchOptions options,
+              std::function<void(const std::string&)> sick);
+  EngineWatch(const EngineWatch&) = delete;
+  EngineWatch& operator=(const EngineWatch&) = delete;
+  ~EngineWatch();
+
+  /// The newest figures.
+  [[nodiscard]] const EngineLoad& load() const { return load_; }
+
+ private:
+  void wait();
+  void ask_health();
+  void ask_load();
+  void take_load(const EngineLoad& load);
+  void ask_token();
+  void note_well();
+  void note_failure(const std::string& what);
+
+  RealLoop& loop_;
+  EngineWatchOptions options_;
+  std::function<void(const std::string&)> sick_;
+  EngineCalls calls_;
+  EngineLoad load_;
+  int failures_ = 0;
+  bool no_token_ = false;  ///< the last question for a token failed
+  std::optional<TimerId> timer_;
+};
+
+/// Waits until an engine that gets no more requests has finished those it has, by its figures.
+class EngineDrain {
+ public:
+  enum class Outcome : std::uint8_t {
+    kIdle,     ///< nothing runs or waits
+    kUnknown,  ///< the engine does not say
+    kTimeout,
+  };
+  struct Options {
+    EngineName engine = EngineName::kVllm;
+    std::string endpoint;
+    Duration limit = Duration::minutes(10);
+    Duration pause = Duration::milliseconds(200);
+  };
+
+  /// `done` runs once; it may destroy this.
+  EngineDrain(RealLoop& loop, Options options, std::function<void(Outcome)> done);
+  EngineDrain(const EngineDrain&) = delete;
+  EngineDrain& operator=(const EngineDrain&) = delete;
+  ~EngineDrain();
+
+ private:
+  void ask();
+  void take(const EngineAnswer& answer);
+  void finish(Outcome outcome);
+
+  RealLoop& loop_;
+  Options options_;
+  std::function<void(Outcome)> done_;
+  EngineCalls calls_;
+  Instant end_;
+  int idle_ = 0;     ///< answers in a row without requests
+  int unknown_ = 0;  ///< answers in a row that do not say
+  std::optional<TimerId> timer_;
+};
+
+}  // namespace orrery
