@@ -48,6 +48,8 @@ struct PagedAttention {
 struct DecodeKernels {
   void (*panel_product)(const PanelProduct&) = nullptr;
   void (*paged_attention)(const PagedAttention&) = nullptr;
+  /// The greatest of `count` floats, at least one, none of them a NaN.
+  float (*peak)(const float* x, std::int64_t count) = nullptr;
 };
 
 /// Returns the fastest that this CPU can run.

@@ -21,7 +21,8 @@ struct GenerateOptions {
 
 /// Draws one token by its score; of equal scores the lower token counts as more probable. With
 /// top_k, top_p counts among the tokens that it leaves. A temperature of 0 draws nothing from
-/// `rng`. O(vocabulary x log), with a temperature of 0 O(vocabulary).
+/// `rng`. Where scores are NaNs, it returns some token. O(vocabulary), and sorting the tokens that
+/// are drawn from where top_k or top_p limits them.
 [[nodiscard]] std::int32_t sample_token(std::span<const float> logits,
                                         const GenerateOptions& options, Rng& rng);
 
