@@ -3,6 +3,9 @@
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
@@ -19,6 +22,7 @@ namespace {
 struct PlanVerbOptions {
   PlanCall call;
   ServeChoice serve;
+  std::string emit;
 };
 
 /// Counts on a terminal's last line, after the first second and then a few times a second.
@@ -54,12 +58,32 @@ Result<VerbAnswer> report(const CommandOptions& options, PlanCall call) {
   return report_plan(options, call);
 }
 
-Status run_plan(const CommandOptions& options, const PlanCall& call) {
-  return print_answer(options, report(options, call));
+/// Returns which of the programs is named; none: no name is given. Error: another one is.
+template <class Program>
+Result<std::optional<Program>> emitted(const std::string& name, std::string_view expected) {
+  if (name.empty()) return std::nullopt;
+  for (const auto& entry : enum_words(Program())) {
+    if (entry.word == name) return entry.value;
+  }
+  return input_error({}, fmt::format("--emit {}: expected {}", name, expected));
+}
+
+Status run_plan(const CommandOptions& options, const PlanVerbOptions& asked) {
+  PlanCall call = asked.call;
+  const Result<std::optional<Launcher>> emit =
+      emitted<Launcher>(asked.emit, "megatron, deepspeed or fsdp without --serve");
+  if (!emit) return tl::unexpected(emit.error());
+  call.emit = *emit;
+  return print_answer(options, report(options, std::move(call)));
 }
 
 Status run_serve(const CommandOptions& options, const PlanVerbOptions& asked) {
-  return print_answer(options, report_serving(options, {asked.call.options, asked.serve.options}));
+  ServeOptions serve = asked.serve.options;
+  const Result<std::optional<EngineName>> emit =
+      emitted<EngineName>(asked.emit, "vllm, sglang, trtllm or llamacpp with --serve");
+  if (!emit) return tl::unexpected(emit.error());
+  serve.emit = *emit;
+  return print_answer(options, report_serving(options, {asked.call.options, serve}));
 }
 
 }  // namespace
@@ -124,15 +148,12 @@ void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "show the effect of a 1 % change of each hardware figure");
   verb->add_option("--html", asked->call.html, "also write an HTML report to this file")
       ->type_name("FILE");
-  verb->add_option_function<std::string>(
-          "--emit",
-          [asked](const std::string& name) {
-            for (const auto& entry : enum_words(Launcher{})) {
-              if (entry.word == name) asked->call.emit = entry.value;
-            }
-          },
-          "print the best plan as megatron flags, or as a deepspeed or fsdp configuration")
-      ->check(CLI::IsMember({"megatron", "deepspeed", "fsdp"}));
+  verb->add_option(
+          "--emit", asked->emit,
+          "print the best plan as megatron flags, or as a deepspeed or fsdp configuration; "
+          "with --serve as the command of vllm, sglang, trtllm or llamacpp")
+      ->check(
+          CLI::IsMember({"megatron", "deepspeed", "fsdp", "vllm", "sglang", "trtllm", "llamacpp"}));
   add_serve_options(*verb, asked->serve);
   verb->callback([&options, &chosen, asked, verb] {
     ServeOptions& serve = asked->serve.options;
@@ -140,7 +161,7 @@ void add_plan_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
     if (verb->count("--precision") > 0) serve.precision = asked->call.options.training.precision;
     if (verb->count("--objective") > 0) serve.objective = asked->call.options.goal.objective;
     chosen = [&options, asked] {
-      return asked->serve.wanted == Serving::kNo ? run_plan(options, asked->call)
+      return asked->serve.wanted == Serving::kNo ? run_plan(options, *asked)
                                                  : run_serve(options, *asked);
     };
   });

@@ -6,10 +6,10 @@ namespace orrery {
 namespace {
 
 /// Options of training plans alone.
-constexpr std::array<const char*, 14> kNotServed = {
-    "--seq",        "--global-batch", "--task",    "--attention",  "--budget",
-    "--tokens",     "--layout",       "--runtime", "--storage",    "--exhaustive",
-    "--input-rate", "--emit",         "--html",    "--sensitivity"};
+constexpr std::array<const char*, 13> kNotServed = {
+    "--seq",        "--global-batch", "--task",       "--attention", "--budget",
+    "--tokens",     "--layout",       "--runtime",    "--storage",   "--exhaustive",
+    "--input-rate", "--html",         "--sensitivity"};
 
 }  // namespace
 

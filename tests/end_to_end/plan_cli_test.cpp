@@ -99,6 +99,35 @@ TEST_F(PlanCli, AShellRunsTheEmittedCommandWithWhatItAsksFor) {
   }
 }
 
+TEST_F(PlanCli, AServiceIsEmittedForTheEngineThatItIsPlannedFor) {
+  const std::string asked =
+      "plan --serve --model llama-3.1-8b --accelerators h100:8 --input-tokens 1000 "
+      "--output-tokens 200 ";
+  const CliRun emitted = orrery(asked + "--emit sglang");
+  ASSERT_EQ(emitted.code, 0) << emitted.err;
+  const std::string script = write("serve.sh", emitted.out);
+  std::filesystem::create_directory(path("bin"));
+  const std::string python =
+      write("bin/python3", "#!/bin/sh\nprintf '%s\\n' \"$@\" > " + path("arguments") + "\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const std::string run = " PATH=" + path("bin") + ":$PATH sh " + script + " 2>" + path("err");
+  EXPECT_NE(std::system(run.c_str()), 0);
+  EXPECT_NE(slurp(path("err")).find("MODEL: directory or file"), std::string::npos);
+  ASSERT_EQ(std::system(("MODEL='/a b'" + run).c_str()), 0) << slurp(path("err"));
+  const std::string arguments = "\n" + slurp(path("arguments"));
+  for (const char* pair : {"sglang.launch_server\n--model-path\n/a b", "--context-length\n1200"}) {
+    EXPECT_NE(arguments.find("\n" + std::string(pair) + "\n"), std::string::npos)
+        << pair << arguments;
+  }
+  const auto json = nlohmann::json::parse(orrery(asked + "-o json --emit vllm").out);
+  EXPECT_EQ(json["engine"], "vllm");
+  const CliRun megatron = orrery(asked + "--emit megatron");
+  EXPECT_EQ(megatron.code, 2);
+  EXPECT_NE(megatron.err.find("expected vllm, sglang, trtllm or llamacpp"), std::string::npos);
+  EXPECT_EQ(orrery(asked + "--emit vllm --engine sglang").code, 2);
+  EXPECT_EQ(orrery(kPlanOfLlama + "--emit vllm").code, 2);
+}
+
 TEST_F(PlanCli, DeepspeedIsPlannedWithinItsLimits) {
   const CliRun run = orrery("plan --model llama-3.1-70b --accelerators h100:64 --emit deepspeed");
   ASSERT_EQ(run.code, 0) << run.err;

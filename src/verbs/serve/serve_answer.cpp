@@ -9,6 +9,7 @@
 #include "base/format/field_writer.hpp"
 #include "base/text/count_text.hpp"
 #include "base/text/text_table.hpp"
+#include "planner/launch/serving_flags.hpp"
 #include "verbs/plan/plan_text.hpp"
 #include "verbs/serve/serving_json.hpp"
 
@@ -209,6 +210,23 @@ std::string best_by_text(const ServingAnswer& answer, const ServingQuestion& que
   return text;
 }
 
+/// The best plan that the engine has options for.
+Result<VerbAnswer> launch_of(const ServeRequest& request, const ServingAnswer& answer,
+                             EngineName engine) {
+  std::optional<Error> why;
+  for (const ServingOffer& offer : answer.plans) {
+    Result<std::string> text = serving_launch_text({request.question, offer}, engine);
+    if (!text) {
+      if (!why) why = text.error();
+      continue;
+    }
+    Json json = {
+        {"engine", word_of(engine)}, {"layout", print_layout(offer.plan)}, {"text", *text}};
+    return VerbAnswer{*std::move(text), std::move(json), TextKind::kBytes};
+  }
+  return tl::unexpected(*std::move(why));
+}
+
 }  // namespace
 
 Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& request) {
@@ -260,6 +278,7 @@ Result<VerbAnswer> report_serving(const CommandOptions& options, const ServeCall
   if (!request) return tl::unexpected(request.error());
   const Result<ServingAnswer> answer = plan_serving(request->facts(), request->question);
   if (!answer) return tl::unexpected(answer.error());
+  if (call.serve.emit) return launch_of(*request, *answer, *call.serve.emit);
   return VerbAnswer{serving_answer_text(*answer, *request), serving_answer_json(*answer, *request)};
 }
 

@@ -17,7 +17,9 @@ namespace orrery {
 [[nodiscard]] std::string serving_answer_text(const ServingAnswer& answer,
                                               const ServeRequest& request);
 
-/// The answer of `orrery plan --serve`. Errors: those of serve_request() and plan_serving().
+/// The answer of `orrery plan --serve`: the plans, or the command of `emit`, whose text is to be
+/// printed byte for byte. Errors: those of serve_request(), plan_serving() and
+/// serving_launch_text().
 [[nodiscard]] Result<VerbAnswer> report_serving(const CommandOptions& options,
                                                 const ServeCall& call);
 

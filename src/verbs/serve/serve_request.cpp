@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/format/field_writer.hpp"
 #include "fleet/spec/builder.hpp"
 #include "perf/runs/run_text.hpp"
 #include "planner/fleet_machines.hpp"
+#include "planner/launch/serving_flags.hpp"
 #include "verbs/option_text.hpp"
 
 namespace orrery {
@@ -116,7 +118,10 @@ class RequestBuilder {
     return {};
   }
 
+  /// An engine whose command is wanted is the one that is planned for.
   Status set_engine() {
+    const std::string_view wanted = serve_.emit ? planned_engine(*serve_.emit) : "";
+    if (serve_.engine.empty() && !wanted.empty()) request_.question.engine = wanted;
     if (serve_.engine.empty()) return {};
     const std::size_t colon = std::min(serve_.engine.find(':'), serve_.engine.size());
     const std::string name = lower_case(serve_.engine.substr(0, colon));
@@ -127,6 +132,10 @@ class RequestBuilder {
       }
       return wrong("engine",
                    fmt::format("\"{}\" is none of {}{}", name, list, did_you_mean(name, kEngines)));
+    }
+    if (!wanted.empty() && wanted != name) {
+      return wrong("emit", fmt::format("\"{}\" with --engine {}, expected one engine",
+                                       word_of(*serve_.emit), name));
     }
     request_.question.engine = name;
     if (colon < serve_.engine.size()) {

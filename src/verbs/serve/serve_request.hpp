@@ -9,6 +9,7 @@
 #include "planner/serving/serving_plan.hpp"
 #include "verbs/command_options.hpp"
 #include "verbs/plan/plan_request.hpp"
+#include "workload/revision_spec.hpp"
 
 namespace orrery {
 
@@ -22,6 +23,7 @@ struct ServeOptions {
   std::string engine;     ///< "vllm", "tensorrt-llm:1.1"
   std::string precision;  ///< "fp8", "bf16,fp8"
   std::string objective;
+  std::optional<EngineName> emit;  ///< the engine whose command to show in place of the plans
 };
 
 /// A question and all objects that it points to.
