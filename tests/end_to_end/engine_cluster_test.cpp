@@ -1,0 +1,169 @@
+// Inference engines of others: as a service on a cluster of `orrery up`, and under orrery-engine
+// alone. The engine is tests/engines/fake_engine.py, or orrery-serve, which has the same API.
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <functional>
+
+#include "tests/end_to_end/local_cluster.hpp"
+
+namespace orrery {
+
+std::string program() { return ORRERY_PROGRAM; }
+
+namespace {
+
+constexpr const char* kFake = ORRERY_SOURCE_DIR "/tests/engines/fake_engine.py";
+
+bool await(const std::function<bool()>& condition) {
+  constexpr int kRounds = 1200;
+  for (int round = 0; round < kRounds; ++round) {
+    if (condition()) return true;
+    (void)::poll(nullptr, 0, 50);
+  }
+  return false;
+}
+
+bool lives(const std::string& pid) { return ::kill(std::stoi(pid), 0) == 0 || errno != ESRCH; }
+
+class EngineProgramTest : public Cli {
+ protected:
+  void TearDown() override {
+    if (pid_ > 0) {
+      (void)::kill(pid_, SIGKILL);
+      (void)::waitpid(pid_, nullptr, 0);
+    }
+    Cli::TearDown();
+  }
+  /// Starts orrery-engine; what it says goes to `said`.
+  void start(const std::string& arguments) {
+    const std::string command =
+        "cd " + path("") + " && exec " ORRERY_ENGINE " " + arguments + " >said 2>&1";
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  [[nodiscard]] std::string said() const { return slurp(path("said")); }
+  /// Ends it with a signal and returns its status as of waitpid(2).
+  int end(int signal) {
+    EXPECT_EQ(::kill(pid_, signal), 0);
+    int status = -1;
+    EXPECT_EQ(::waitpid(pid_, &status, 0), pid_);
+    pid_ = 0;
+    return status;
+  }
+
+ private:
+  pid_t pid_ = 0;
+};
+
+TEST_F(EngineProgramTest, KilledItLeavesNothingBehind) {
+  std::filesystem::create_directory(path("model"));
+  (void)write("model/child", "");
+  start("--engine vllm --program " + std::string(kFake) + " --artifact " + path("model") +
+        " --model m -- --max-num-seqs 2");
+  ASSERT_TRUE(await([&] { return said().find("m of vllm at http://") != std::string::npos; }))
+      << said();
+  const std::string engine = slurp(path("model/pid"));
+  const std::string child = slurp(path("model/child"));
+  ASSERT_TRUE(lives(engine) && lives(child));
+  EXPECT_TRUE(WIFSIGNALED(end(SIGKILL)));
+  EXPECT_TRUE(await([&] { return !lives(engine) && !lives(child); }));
+}
+
+TEST_F(EngineProgramTest, OverOurOwnEngineItMeasuresServesAndDrains) {
+  std::filesystem::create_directories(path("text"));
+  std::string text;
+  for (int i = 0; i < 50; ++i) text += "The quick brown fox jumps over the lazy dog.\n";
+  (void)write("text/a.txt", text);
+  (void)write("training.yaml", R"(apiVersion: orrery/v1
+kind: Training
+name: small
+model: {layers: 2, width: 32, heads: 2, sequence: 128}
+data: {paths: [text]}
+batch: {sequences: 4}
+optimizer: {peak_rate: 1e-2}
+checkpoint: {directory: cp}
+steps: 3
+output: run
+)");
+  ASSERT_EQ(std::system(
+                ("cd " + path("") + " && " ORRERY_TRAIN " training.yaml >train.log 2>&1").c_str()),
+            0)
+      << slurp(path("train.log"));
+  start("--engine orrery --program " ORRERY_SERVE " --artifact " + path("cp") +
+        " --model small -- --slots 3");
+  ASSERT_TRUE(await([&] { return said().find("small of orrery at http://") != std::string::npos; }))
+      << said();
+  const std::string line = said().substr(said().find("small of orrery"));
+  EXPECT_NE(line.find(": 3 slots; prompts "), std::string::npos) << line;
+  EXPECT_EQ(line.find("prompts 0 tokens/s"), std::string::npos) << line;
+  EXPECT_EQ(line.find("a step 0 ms"), std::string::npos) << line;
+  const std::size_t at = line.find("http://");
+  const std::string url = line.substr(at, line.find("/v1") - at);
+  (void)write("ask.py", R"(import json, sys, urllib.request
+body = json.dumps({"model": "small", "prompt": "the ", "max_tokens": 5}).encode()
+ask = urllib.request.Request(sys.argv[1] + "/v1/completions", body,
+                             {"Content-Type": "application/json"})
+print(json.load(urllib.request.urlopen(ask, timeout=60))["usage"]["completion_tokens"])
+)");
+  ASSERT_EQ(std::system(("python3 " + path("ask.py") + " " + url + " >" + path("tokens")).c_str()),
+            0);
+  EXPECT_NE(slurp(path("tokens")), "0\n");
+  const int status = end(SIGTERM);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status << said();
+}
+
+class EngineClusterTest : public LocalClusterTest {
+ protected:
+  [[nodiscard]] Json replica() const {
+    const CliRun run = live("-o json job 0");
+    EXPECT_EQ(run.code, 0) << run.err;
+    return Json::parse(run.out)["service"]["replicas"][0];
+  }
+  [[nodiscard]] bool ready() const { return replica()["state"] == "ready"; }
+};
+
+TEST_F(EngineClusterTest, AnEngineOfOthersServesThroughTheGatewayAndIsStartedAgain) {
+  std::filesystem::create_directory(path("model"));
+  const std::string job = write("chat.yaml", R"(apiVersion: orrery/v1
+kind: Serve
+name: chat
+restart: {policy: at-once, max: 10}
+roles: [{accelerators: 1}]
+revisions:
+- model: lab/chat
+  artifact: )" + path("model") + R"(
+  engine: {name: vllm, program: )" + std::string(kFake) +
+                                                 R"(, arguments: [--max-num-seqs, '2']}
+)");
+  const CliRun run = live("submit " + job);
+  ASSERT_EQ(run.code, 0) << run.err;
+  ASSERT_TRUE(await([&] { return ready(); })) << replica();
+  EXPECT_EQ(replica()["slots"], 2) << replica();
+  const Json made = Json::parse(live("-o json serve --key chat").out);
+  (void)write("ask.py", R"(import json, sys, urllib.request
+body = json.dumps({"model": "lab/chat", "prompt": "a b", "max_tokens": 5}).encode()
+headers = {"Content-Type": "application/json", "Authorization": "Bearer " + sys.argv[2]}
+ask = urllib.request.Request(sys.argv[1] + "/v1/completions", body, headers)
+print(json.load(urllib.request.urlopen(ask, timeout=60))["choices"][0]["text"])
+)");
+  const std::string ask = "python3 " + path("ask.py") + " " + made["endpoint"].get<std::string>() +
+                          " " + made["api_key"].get<std::string>() + " >" + path("answer");
+  ASSERT_EQ(std::system(ask.c_str()), 0);
+  EXPECT_EQ(slurp(path("answer")), " a a a a a\n");
+  const std::string first = slurp(path("model/pid"));
+  ASSERT_EQ(::kill(std::stoi(first), SIGKILL), 0);
+  ASSERT_TRUE(await([&] { return slurp(path("model/pid")) != first && ready(); })) << replica();
+  EXPECT_EQ(std::system(ask.c_str()), 0);
+  EXPECT_EQ(live("cancel 0").code, 0);
+  const std::string second = slurp(path("model/pid"));
+  EXPECT_TRUE(await([&] { return !lives(second); }));
+}
+
+}  // namespace
+}  // namespace orrery
