@@ -28,6 +28,13 @@ std::string report_line(const ReplicaReport& report) {
   return Json{{"replica", std::move(replica)}}.dump();
 }
 
+/// ", 7633 KV blocks of 16 tokens", as far as the engine says.
+std::string cache_words(const EngineLoad& load) {
+  if (!load.blocks) return "";
+  return fmt::format(", {:.0f} KV blocks{}", *load.blocks,
+                     load.block_tokens ? fmt::format(" of {:.0f} tokens", *load.block_tokens) : "");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<EngineReplica>> EngineReplica::start(RealLoop& loop, Options options,
@@ -116,19 +123,28 @@ void EngineReplica::warm_up() {
 
 void EngineReplica::take_pace(const Result<ReplicaPace>& pace) {
   if (!pace) return fail("is healthy but generates no token: " + pace.error().message);
-  const ReplicaPace measured = *pace;
+  asking_.calls->get(metrics_path(options_.engine), kHealthMax,
+                     [this, measured = *pace](const EngineAnswer& answer) {
+                       become_ready(measured, answer.status == 200
+                                                  ? engine_load(options_.engine, answer.body)
+                                                  : EngineLoad{});
+                     });
   asking_.warm_up.reset();
+}
+
+void EngineReplica::become_ready(const ReplicaPace& pace, const EngineLoad& load) {
   report({.phase = ReplicaPhase::kReady,
           .endpoint = options_.address,
           .pid = static_cast<std::uint64_t>(::getpid()),
           .slots = options_.slots.value_or(0),
-          .pace = measured});
-  say(
-      fmt::format("{} of {} at http://{}/v1: {} slots; prompts {:.0f} tokens/s, a step {:.2g} ms, "
-                  "with all slots {:.2g} ms",
-                  options_.model, word_of(options_.engine), options_.address,
-                  options_.slots ? std::to_string(*options_.slots) : "an unknown number of",
-                  measured.prefill_tokens_s, 1e3 * measured.step_s, 1e3 * measured.step_full_s));
+          .pace = pace});
+  say(fmt::format(
+      "{} of {} at http://{}/v1: {} slots{}; prompts {:.0f} tokens/s, a step {:.2g} ms, "
+      "with all slots {:.2g} ms{}",
+      options_.model, word_of(options_.engine), options_.address,
+      options_.slots ? std::to_string(*options_.slots) : "an unknown number of", cache_words(load),
+      pace.prefill_tokens_s, 1e3 * pace.step_s, 1e3 * pace.step_full_s,
+      load.busy() ? "" : "; it tells no figures, so a drain cannot wait for requests"));
   EngineWatchOptions watch = options_.watch;
   watch.engine = options_.engine;
   watch.endpoint = options_.endpoint;

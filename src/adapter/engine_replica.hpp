@@ -75,6 +75,7 @@ class EngineReplica {
   void ask_slots();
   void warm_up();
   void take_pace(const Result<ReplicaPace>& pace);
+  void become_ready(const ReplicaPace& pace, const EngineLoad& load);
   void end_watching();
   void terminate(Duration grace);
   void fail(const std::string& what);

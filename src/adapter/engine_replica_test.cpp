@@ -133,6 +133,7 @@ TEST_F(EngineReplicaTest, IsReadyWithWhatItMeasuredOnceItHasGeneratedAToken) {
   EXPECT_GT(ready["step_full_s"], 0);
   ASSERT_EQ(said_.size(), 1u);
   EXPECT_TRUE(said_[0].starts_with("lab/tiny of vllm at http://node-7:")) << said_[0];
+  EXPECT_NE(said_[0].find(": 3 slots, 100 KV blocks of 16 tokens; prompts "), std::string::npos);
   EXPECT_NE(told("arguments").find(" --max-num-seqs 3"), std::string::npos) << told("arguments");
 }
 
@@ -206,6 +207,21 @@ TEST_F(EngineReplicaTest, ABusyEngineIsNotAskedForTokens) {
   EXPECT_NE(end().find("is sick"), std::string::npos);
 }
 
+TEST_F(EngineReplicaTest, AnEngineThatIsFullOrCountsTokensIsAtWork) {
+  start();
+  ASSERT_TRUE(reaches("ready"));
+  tell("full");
+  runner_.run_for(Duration::milliseconds(500));
+  EXPECT_FALSE(ended_);
+  tell("counts");
+  tell("hang");
+  std::filesystem::remove(home_ / "full");
+  runner_.run_for(Duration::seconds(2));
+  EXPECT_FALSE(ended_) << "the question for a token waits, and others get theirs";
+  std::filesystem::remove(home_ / "counts");
+  EXPECT_NE(end().find("is sick"), std::string::npos);
+}
+
 TEST_F(EngineReplicaTest, AnEngineWhoseHealthFailsIsKilledAndOneThatRecoversIsNot) {
   start();
   ASSERT_TRUE(reaches("ready"));
@@ -234,6 +250,7 @@ TEST_F(EngineReplicaTest, ADrainEndsAnEngineThatTellsNothingOrDoesNotEnd) {
   tell("silent");
   start();
   ASSERT_TRUE(reaches("ready"));
+  EXPECT_NE(said_.back().find("it tells no figures"), std::string::npos) << said_.back();
   replica_->drain();
   EXPECT_EQ(end(), "");
   EXPECT_TRUE(has("term"));

@@ -36,9 +36,6 @@ class EngineWatch {
   EngineWatch& operator=(const EngineWatch&) = delete;
   ~EngineWatch();
 
-  /// The newest figures.
-  [[nodiscard]] const EngineLoad& load() const { return load_; }
-
  private:
   void wait();
   void ask_health();
@@ -52,7 +49,7 @@ class EngineWatch {
   EngineWatchOptions options_;
   std::function<void(const std::string&)> sick_;
   EngineCalls calls_;
-  EngineLoad load_;
+  EngineLoad load_;  ///< the newest
   int failures_ = 0;
   bool no_token_ = false;  ///< the last question for a token failed
   std::optional<TimerId> timer_;

@@ -10,6 +10,7 @@ request:
   nonsense  answers are no JSON      half      answers end half way
   empty     answers have no tokens   hang      answers do not come
   silent    there are no metrics     running   metrics count so many requests
+  full      answers are 429          counts    metrics count tokens, more each time
   exit      at its start it ends with this status
   child     at its start it starts a process in a session of its own, and writes its number here
   deaf      SIGTERM has no effect
@@ -27,6 +28,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 HOME = pathlib.Path(sys.argv[2])
+COUNTED = []
 
 
 def told(name):
@@ -58,8 +60,13 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
         elif self.path == "/metrics" and told("silent") is None:
-            self.answer(200, f'vllm:num_requests_running{{engine="0"}} {told("running") or 0}\n'
-                        'vllm:num_requests_waiting{engine="0"} 0.0\n', "text/plain")
+            if told("counts") is not None:
+                COUNTED.append(1)
+            self.answer(200, f"vllm:generation_tokens_total {len(COUNTED)}\n"
+                        f"vllm:num_requests_running {told('running') or 0}\n"
+                        "vllm:num_requests_waiting 0.0\n"
+                        'vllm:cache_config_info{block_size="16",num_gpu_blocks="100"} 1.0\n',
+                        "text/plain")
         else:
             self.answer(404, "{}")
 
@@ -67,6 +74,8 @@ class Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if told("hang") is not None:
             threading.Event().wait()
+        if told("full") is not None:
+            return self.answer(429, "{}")
         words = len(asked["prompt"].split())
         if words > 64:
             return self.answer(400, '{"error": {"message": "the context is 64 tokens"}}')
