@@ -128,6 +128,10 @@ void BpeTokenizer::encode(std::string_view text, std::vector<std::int32_t>& to) 
   encode_with(text, {}, to);
 }
 
+void BpeTokenizer::encode_whole(std::string_view text, std::vector<std::int32_t>& to) const {
+  encode_with(text, {.around = Encoding::Around::kAdded}, to);
+}
+
 void BpeTokenizer::encode_with(std::string_view text, Encoding encoding,
                                std::vector<std::int32_t>& to) const {
   const TextFrame& frame = parts_->frame;

@@ -36,6 +36,7 @@ class BpeTokenizer final : public Tokenizer {
   [[nodiscard]] bool keeps_lines() const override { return false; }
   /// Appends the tokens of a text, special tokens in it found, none added.
   void encode(std::string_view text, std::vector<std::int32_t>& to) const override;
+  void encode_whole(std::string_view text, std::vector<std::int32_t>& to) const override;
   /// Returns the text of tokens without special tokens.
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const override;
   [[nodiscard]] TokenText text_of(std::int32_t token, TokenUse use) const override;

@@ -67,6 +67,12 @@ class Tokenizer {
   virtual void encode(std::string_view text, std::vector<std::int32_t>& to) const = 0;
   static constexpr std::size_t kLineMax = std::size_t{1} << 16;  ///< bytes
 
+  /// Appends the tokens of a whole text with those that the model expects around it, such as "<s>";
+  /// most tokenizers have none.
+  virtual void encode_whole(std::string_view text, std::vector<std::int32_t>& to) const {
+    encode(text, to);
+  }
+
   /// Returns the bytes of tokens; tokens that stand for no text, and numbers that are not tokens,
   /// give no bytes.
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
