@@ -44,7 +44,7 @@ struct LinkedMember {
   std::uint64_t number = 0;  ///< number of the newest report, within the session with its agent
   std::optional<AttemptReport> seen;
   bool up = false;       ///< in the present epoch
-  bool done = false;                     ///< its ranks ended well
+  bool done = false;     ///< its ranks ended well
   bool sheds = false;    ///< control waits for the report that no earlier epoch is left here
   bool counted = false;  ///< counted in LinkedAttempt::gone
   bool told = false;     ///< control knows that it is gone, or need not know

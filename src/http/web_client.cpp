@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/assert.hpp"
+#include "http/connection/web_upstream.hpp"
 #include "http/name_lookup.hpp"
 #include "http/status_line.hpp"
-#include "http/connection/web_upstream.hpp"
 
 namespace orrery {
 namespace {

@@ -147,7 +147,7 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"--retry 3 jbos", "no verb \"jbos\", did you mean \"jobs\"?"},
       {"submit --directory no-such --dry-run -- true", "is not a directory"},
       {"submit --name 'a b' --dry-run -- true", "orrery: "},
-      {"jobs -- true", "only `orrery submit`, `orrery exec` and `orrery shell` take a command"},
+      {"jobs -- true", "`orrery exec` and `orrery shell` take a command after --"},
       {"exec x -- true", "job \"x\": expected the number of a job"},
       {"exec 1 --", "nothing after --"},
       {"explain seven", "expected the number of a job"},

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/text/utf8.hpp"
-#include "tokens/text/byte_alphabet.hpp"
 #include "tokens/bpe/split_step.hpp"
 #include "tokens/bpe/text_replacement.hpp"
+#include "tokens/text/byte_alphabet.hpp"
 #include "tokens/text/word_splitter.hpp"
 
 namespace orrery {

@@ -7,10 +7,11 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <span>
 
 #include "base/text/utf8.hpp"
-#include "tokens/text/byte_alphabet.hpp"
 #include "tokens/bpe/text_replacement.hpp"
+#include "tokens/text/byte_alphabet.hpp"
 #include "tokens/text/unicode_class.hpp"
 
 namespace orrery {
@@ -50,6 +51,27 @@ constexpr std::array kUnknown = {
     CharacterRange{0x1E2EC, 0x1E2EF}, CharacterRange{0x1E4EC, 0x1E4EF},
     CharacterRange{0x1F16C, 0x1F16C}, CharacterRange{0x1FBF0, 0x1FBF9}};
 
+/// Characters that NFC leaves as they are beside each other: none has a decomposition that is
+/// preferred, none joins the character before it, and all have the combining class 0.
+constexpr std::array kComposed = {
+    CharacterRange{0x00, 0x2FF},    CharacterRange{0x400, 0x482},    CharacterRange{0x48A, 0x52F},
+    CharacterRange{0x5D0, 0x5EA},   CharacterRange{0x621, 0x64A},    CharacterRange{0x904, 0x939},
+    CharacterRange{0x1E00, 0x1EFF}, CharacterRange{0x2010, 0x2027},  CharacterRange{0x2030, 0x205E},
+    CharacterRange{0x20A0, 0x20BF}, CharacterRange{0x2190, 0x21FF},  CharacterRange{0x2500, 0x27BF},
+    CharacterRange{0x3001, 0x3029}, CharacterRange{0x3041, 0x3096},  CharacterRange{0x30A1, 0x30FF},
+    CharacterRange{0x3400, 0x4DB5}, CharacterRange{0x4E00, 0x9FCC},  CharacterRange{0xAC00, 0xD7A3},
+    CharacterRange{0xFF01, 0xFF60}, CharacterRange{0x1F300, 0x1F64F}};
+
+/// Those of them that NFKC leaves as they are, too.
+constexpr std::array kPlain = {
+    CharacterRange{0x00, 0x9F},      CharacterRange{0xC0, 0x131},    CharacterRange{0x400, 0x482},
+    CharacterRange{0x48A, 0x52F},    CharacterRange{0x5D0, 0x5EA},   CharacterRange{0x621, 0x64A},
+    CharacterRange{0x904, 0x939},    CharacterRange{0x1E00, 0x1E99}, CharacterRange{0x1EA0, 0x1EFF},
+    CharacterRange{0x2012, 0x2016},  CharacterRange{0x2018, 0x2023}, CharacterRange{0x2190, 0x21FF},
+    CharacterRange{0x3001, 0x3029},  CharacterRange{0x3041, 0x3096}, CharacterRange{0x30A1, 0x30FE},
+    CharacterRange{0x3400, 0x4DB5},  CharacterRange{0x4E00, 0x9FCC}, CharacterRange{0xAC00, 0xD7A3},
+    CharacterRange{0x1F300, 0x1F64F}};
+
 /// Capital letters that are newer than the library's, and the way to their small letters.
 struct CapitalRange {
   char32_t first;
@@ -63,10 +85,13 @@ constexpr std::array kLaterCapitals = {
     CapitalRange{0xA7DA, 0xA7DA, 1},      CapitalRange{0xA7DC, 0xA7DC, 0x19B - 0xA7DC},
     CapitalRange{0x10D50, 0x10D65, 0x20}, CapitalRange{0x16EA0, 0x16EB8, 0x1B}};
 
-bool is_unknown(char32_t value) {
-  return std::ranges::any_of(
-      kUnknown, [&](CharacterRange range) { return value >= range.first && value <= range.last; });
+/// Whether ascending ranges hold a character.
+bool hold(std::span<const CharacterRange> ranges, char32_t value) {
+  const auto found = std::ranges::lower_bound(ranges, value, {}, &CharacterRange::last);
+  return found != ranges.end() && value >= found->first;
 }
+
+bool is_unknown(char32_t value) { return hold(kUnknown, value); }
 
 char32_t small_letter(char32_t value) {
   for (const CapitalRange& range : kLaterCapitals) {
@@ -77,16 +102,16 @@ char32_t small_letter(char32_t value) {
   return static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(value)));
 }
 
-bool is_ascii(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 128; });
-}
+constexpr int kCompose = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
+constexpr int kDecompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
 
 class NormalForm final : public NormalizerStep {
  public:
-  explicit NormalForm(int options) : options_(options) {}
+  explicit NormalForm(int options, std::span<const CharacterRange> formed = {})
+      : options_(options), formed_(formed) {}
 
   std::string_view apply(std::string_view text, std::string& buffer) const override {
-    if (is_ascii(text)) return text;
+    if (is_formed(text)) return text;
     buffer.clear();
     for (std::size_t at = 0; at < text.size();) {
       // ASCII joins only what follows it, so a stretch from its last character on stands alone.
@@ -108,20 +133,29 @@ class NormalForm final : public NormalizerStep {
     const CodePoint point = code_point_at(text, at);
     return point.value == kNoCodePoint || is_unknown(point.value);
   }
+  /// Whether a text is seen at a glance to be in the form.
+  [[nodiscard]] bool is_formed(std::string_view text) const {
+    std::size_t at = ascii_end(text, 0);
+    while (at < text.size()) {
+      const CodePoint point = code_point_at(text, at);
+      if (!hold(formed_, point.value)) return false;
+      at += point.size;
+    }
+    return true;
+  }
   /// The end of an ASCII run, or of an ASCII character at most and what follows it up to the next.
   [[nodiscard]] static std::size_t stretch_end(std::string_view text, std::size_t at) {
-    const auto ascii = [&](std::size_t i) { return static_cast<unsigned char>(text[i]) < 128; };
-    std::size_t end = at;
-    while (end < text.size() && ascii(end)) ++end;
+    std::size_t end = ascii_end(text, at);
     if (end == text.size()) return end;
     if (end > at + 1) return end - 1;
-    while (end < text.size() && !ascii(end) && !is_apart(text, end)) {
+    while (end < text.size() && static_cast<unsigned char>(text[end]) >= 128) {
+      if (is_apart(text, end)) break;
       end += code_point_at(text, end).size;
     }
     return end;
   }
   void append_form(std::string_view valid, std::string& to) const {
-    if (is_ascii(valid)) {
+    if (is_formed(valid)) {
       to += valid;
       return;
     }
@@ -138,6 +172,7 @@ class NormalForm final : public NormalizerStep {
   }
 
   int options_;
+  std::span<const CharacterRange> formed_;  ///< beside ASCII, what is left as it is
 };
 
 class LowercaseStep final : public NormalizerStep {
@@ -193,11 +228,9 @@ class ByteLevelStep final : public NormalizerStep {
 };
 
 std::unique_ptr<const NormalizerStep> make_step(const JsonPart& part) {
-  constexpr int kCompose = UTF8PROC_STABLE | UTF8PROC_COMPOSE;
-  constexpr int kDecompose = UTF8PROC_STABLE | UTF8PROC_DECOMPOSE;
   const std::string type = part.type();
-  if (type == "NFC") return std::make_unique<NormalForm>(kCompose);
-  if (type == "NFKC") return std::make_unique<NormalForm>(kCompose | UTF8PROC_COMPAT);
+  if (type == "NFC") return std::make_unique<NormalForm>(kCompose, kComposed);
+  if (type == "NFKC") return std::make_unique<NormalForm>(kCompose | UTF8PROC_COMPAT, kPlain);
   if (type == "NFD") return std::make_unique<NormalForm>(kDecompose);
   if (type == "NFKD") return std::make_unique<NormalForm>(kDecompose | UTF8PROC_COMPAT);
   if (type == "Lowercase") return std::make_unique<LowercaseStep>();

@@ -49,7 +49,8 @@ TokenTexts::TokenTexts(const JsonPart& file, const MergeModel& model, const Adde
 void TokenTexts::add(std::int32_t token, std::string raw) {
   const auto place = static_cast<std::size_t>(token);
   if (texts_.size() <= place) texts_.resize(place + 1);
-  texts_[place] = {raw, made(raw, TokenUse::Place::kLater), true, false};
+  TokenText later = made(raw, TokenUse::Place::kLater);
+  texts_[place] = {std::move(raw), std::move(later), true, false};
 }
 
 void TokenTexts::refuse_behind_bytes(const JsonPart& part) const {
