@@ -34,7 +34,7 @@ class EngineReplicaTest : public ::testing::Test {
     pipe_ = FileDescriptor(::open((home_ / "progress").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     options_.times = {.look = Duration::milliseconds(20), .grace = Duration::seconds(10)};
     options_.watch.pause = Duration::milliseconds(20);
-    options_.watch.token_max = Duration::milliseconds(300);
+    options_.watch.token_max = Duration::seconds(1);
     options_.announce = [this](const std::string& line) { said_.push_back(line); };
   }
   void TearDown() override {
@@ -182,7 +182,7 @@ TEST_F(EngineReplicaTest, AnEngineThatNeverBecomesHealthyIsEnded) {
   start();
   const std::string why = end();
   EXPECT_NE(why.find("did not become healthy in 200 ms"), std::string::npos) << why;
-  EXPECT_NE(why.find("503"), std::string::npos) << why;
+  EXPECT_NE(why.find(": /health "), std::string::npos) << why;
 }
 
 TEST_F(EngineReplicaTest, AnEngineWhoseTokensStopComingIsKilled) {
@@ -190,7 +190,7 @@ TEST_F(EngineReplicaTest, AnEngineWhoseTokensStopComingIsKilled) {
   ASSERT_TRUE(reaches("ready"));
   tell("hang");
   const std::string why = end();
-  EXPECT_NE(why.find("is sick: /v1/completions gave no answer in 300 ms, 3 times in a row"),
+  EXPECT_NE(why.find("is sick: /v1/completions gave no answer in 1 s, 3 times in a row"),
             std::string::npos)
       << why;
   EXPECT_FALSE(lives(told("pid")));
@@ -201,7 +201,7 @@ TEST_F(EngineReplicaTest, ABusyEngineIsNotAskedForTokens) {
   start();
   ASSERT_TRUE(reaches("ready"));
   tell("hang");
-  runner_.run_for(Duration::seconds(2));
+  runner_.run_for(Duration::seconds(4));
   EXPECT_FALSE(ended_);
   std::filesystem::remove(home_ / "running");
   EXPECT_NE(end().find("is sick"), std::string::npos);
@@ -216,7 +216,7 @@ TEST_F(EngineReplicaTest, AnEngineThatIsFullOrCountsTokensIsAtWork) {
   tell("counts");
   tell("hang");
   std::filesystem::remove(home_ / "full");
-  runner_.run_for(Duration::seconds(2));
+  runner_.run_for(Duration::seconds(4));
   EXPECT_FALSE(ended_) << "the question for a token waits, and others get theirs";
   std::filesystem::remove(home_ / "counts");
   EXPECT_NE(end().find("is sick"), std::string::npos);

@@ -100,7 +100,7 @@ output: run
   ASSERT_TRUE(await([&] { return said().find("small of orrery at http://") != std::string::npos; }))
       << said();
   const std::string line = said().substr(said().find("small of orrery"));
-  EXPECT_NE(line.find(": 3 slots; prompts "), std::string::npos) << line;
+  EXPECT_NE(line.find(": 3 slots, "), std::string::npos) << line;
   EXPECT_EQ(line.find("prompts 0 tokens/s"), std::string::npos) << line;
   EXPECT_EQ(line.find("a step 0 ms"), std::string::npos) << line;
   const std::size_t at = line.find("http://");

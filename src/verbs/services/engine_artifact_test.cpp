@@ -42,7 +42,7 @@ TEST(EngineArtifact, AServiceOfAnotherEngineHasItInItsSpec) {
       service_spec({.artifact = files.path("hub"), .engine = "vllm"}, {"--max-num-seqs", "4"});
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_NE(spec->find("name: vllm"), std::string::npos) << *spec;
-  EXPECT_NE(spec->find("artifact: " + files.path("hub")), std::string::npos) << *spec;
+  EXPECT_NE(spec->find("artifact: \"" + files.path("hub")), std::string::npos) << *spec;
 }
 
 }  // namespace
