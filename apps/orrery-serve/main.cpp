@@ -76,15 +76,18 @@ int serve(Options options) {
 }
 
 constexpr const char* kHelp =
-    "orrery-serve, the reference inference engine of Orrery, serves a model that orrery-train "
-    "trained (a dense GPT or Llama) with the API of OpenAI: /v1/completions, "
-    "/v1/chat/completions, /v1/models, /health, /metrics.\n\n"
+    "orrery-serve, the reference inference engine of Orrery, serves a dense GPT or Llama with the "
+    "API of OpenAI: /v1/completions, /v1/chat/completions, /v1/models, /health, /metrics. The "
+    "model is a checkpoint of orrery-train, a directory of Hugging Face (LlamaForCausalLM, "
+    "GPT2LMHeadModel) or a GGUF file (llama; F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, "
+    "Q5_K, Q6_K).\n\n"
     "  orrery-serve --checkpoint build/quickstart/run/checkpoint\n"
     "                                 the model of scripts/quickstart, on any free port\n"
-    "  orrery-serve --checkpoint DIR --training FILE --listen 127.0.0.1:8000\n\n"
-    "The models have no chat template: a chat is the contents of its messages, each followed by a "
-    "newline. Beyond OpenAI's parameters, top_k, ignore_eos and return_token_ids are known; n, "
-    "echo, logprobs, penalties and tools are refused.\n";
+    "  orrery-serve --checkpoint DIR --training FILE --listen 127.0.0.1:8000\n"
+    "  orrery-serve --checkpoint model.gguf\n\n"
+    "A chat is written by the model's chat template, which may show tools; without one it is the "
+    "contents of its messages, each followed by a newline. Beyond OpenAI's parameters, top_k, "
+    "ignore_eos and return_token_ids are known; n, echo, logprobs and penalties are refused.\n";
 
 }  // namespace
 }  // namespace orrery
@@ -94,18 +97,26 @@ int main(int argc, char** argv) {
   auto& engine = options.replica.engine;
   CLI::App app(orrery::kHelp, "orrery-serve");
   app.set_version_flag("--version", ORRERY_VERSION);
-  app.add_option("--checkpoint", options.files.checkpoint, "directory of checkpoints")->required();
+  app.add_option("--checkpoint", options.files.checkpoint,
+                 "directory of checkpoints or of Hugging Face, or a GGUF file")
+      ->required();
   app.add_option(
       "--training", options.files.training,
-      "training spec of the model (default: training.yaml in the directory or above it)");
+      "training spec of a checkpoint (default: training.yaml in the directory or above it)");
   app.add_option("--tokenizer", options.files.tokenizer,
-                 "SentencePiece model (default: data.tokenizer of the training spec)");
-  app.add_option("--model", options.replica.server.model,
-                 "name of the served model (default: that of the training spec)");
+                 "SentencePiece model of a checkpoint (default: data.tokenizer of the spec)");
+  app.add_option(
+      "--model", options.replica.server.model,
+      "name of the served model (default: that of the training spec, of the directory or "
+      "of the file)");
   app.add_option(
       "--listen", options.listen,
       "HOST:PORT to listen on, the address in numbers; port 0: any (default: any port of "
       "ORRERY_ADDRESS, else of 127.0.0.1)");
+  app.add_option("--context", options.files.context_max,
+                 "most tokens of a text, prompt and answer (default: as many as the model has, at "
+                 "most 65536)")
+      ->check(CLI::Range(2, 1 << 16));
   app.add_option("--slots", engine.limits.slots, "texts that are generated at once")
       ->capture_default_str();
   auto* blocks = app.add_option("--kv-blocks", engine.limits.blocks,

@@ -20,12 +20,12 @@ struct GenerationRequest {
   /// the highest score.
   GenerateOptions sampling;
   std::vector<std::string> stops;  ///< the text ends before the first of these
-  enum class EndOfText : std::uint8_t { kEnds, kIgnored } end_of_text = EndOfText::kEnds;
+  std::vector<std::int32_t> ends;  ///< tokens that end the text
 };
 
 enum class FinishReason : std::uint8_t {
   kNone,    ///< the text goes on
-  kStop,    ///< a stop string, or the token that ends a text
+  kStop,    ///< a stop string, or a token that ends the text
   kLength,  ///< the limit of tokens, or the context is full
 };
 

@@ -8,7 +8,7 @@
 
 #include "base/assert.hpp"
 #include "base/numbers/rng.hpp"
-#include "inference/engine/text_tail.hpp"
+#include "tokens/incremental_decoder.hpp"
 
 namespace orrery {
 namespace {
@@ -54,21 +54,21 @@ Status check(const EngineLimits& limits, const TransformerConfig& config) {
 
 /// A request and what has become of it.
 struct InferenceEngine::Text {
-  Text(GenerationId name, GenerationRequest asked)
+  Text(GenerationId name, GenerationRequest asked, const Tokenizer& tokenizer)
       : id(name),
         tokens(std::move(asked.prompt)),
         prompt_tokens(tokens.size()),
         sampling(asked.sampling),
-        end_of_text(asked.end_of_text),
-        tail(std::move(asked.stops)),
+        ends(std::move(asked.ends)),
+        decoder(tokenizer, {.stops = std::move(asked.stops)}),
         rng(Rng::stream(sampling.seed, "generate")) {}
 
   GenerationId id;
   std::vector<std::int32_t> tokens;  ///< the prompt, then what was generated
   std::size_t prompt_tokens;
   GenerateOptions sampling;
-  GenerationRequest::EndOfText end_of_text;
-  TextTail tail;
+  std::vector<std::int32_t> ends;
+  IncrementalDecoder decoder;
   Rng rng;
   std::optional<std::size_t> cached;  ///< tokens found when it first began
   std::size_t computed = 0;           ///< tokens whose keys and values are in `blocks`
@@ -115,7 +115,7 @@ GenerationId InferenceEngine::submit(GenerationRequest request) {
   const auto left = static_cast<std::int64_t>(context - size);
   request.sampling.tokens = std::clamp<std::int64_t>(request.sampling.tokens, 1, left);
   const GenerationId id{next_id_++};
-  auto text = std::make_unique<Text>(id, std::move(request));
+  auto text = std::make_unique<Text>(id, std::move(request), tokenizer_);
   waiting_.push_back(text.get());
   texts_.emplace(id, std::move(text));
   return id;
@@ -233,15 +233,14 @@ GenerationDelta InferenceEngine::extend(Text& text, std::span<const float> score
                         .prompt_tokens = text.prompt_tokens,
                         .cached_tokens = text.cached.value_or(0),
                         .tokens = text.generated()};
-  const bool ends =
-      text.end_of_text == GenerationRequest::EndOfText::kEnds && tokenizer_.end_of_text() == token;
-  if (!ends) delta.text = text.tail.take(tokenizer_.decode(std::span(&token, 1)));
-  if (ends || text.tail.stopped()) {
+  const bool ends = std::ranges::find(text.ends, token) != text.ends.end();
+  if (!ends) delta.text = text.decoder.add(token);
+  if (ends || text.decoder.stop()) {
     delta.finish = FinishReason::kStop;
   } else if (text.generated() == static_cast<std::size_t>(text.sampling.tokens)) {
     delta.finish = FinishReason::kLength;
   }
-  if (delta.finish != FinishReason::kNone) delta.text += text.tail.finish();
+  if (delta.finish != FinishReason::kNone) delta.text += text.decoder.finish();
   return delta;
 }
 

@@ -99,6 +99,20 @@ TEST(InferenceEngine, TextsGeneratedTogetherEqualTextsGeneratedAlone) {
   }
 }
 
+TEST(InferenceEngine, ATokenThatEndsTheTextIsItsLast) {
+  EngineForTest test(kLlama);
+  const Prompt prompt = ServedModelForTest::random_tokens(21, 5);
+  const GenerationId whole = test.submit(prompt, 20);
+  test.finish();
+  const std::int32_t end = test.tokens(whole)[7];
+  const auto at = std::ranges::find(test.tokens(whole), end) - test.tokens(whole).begin();
+  const GenerationId cut = test.engine().submit(
+      {.prompt = prompt, .sampling = {.tokens = 20, .temperature = 0}, .ends = {999, end}});
+  test.finish();
+  EXPECT_EQ(test.last(cut).finish, FinishReason::kStop);
+  EXPECT_EQ(test.tokens(cut).size(), static_cast<std::size_t>(at) + 1);
+}
+
 TEST(InferenceEngine, AStepDecodesAllRunningTextsBesideAPartOfAPrompt) {
   EngineForTest test(kGpt, {.slots = 4, .step_tokens = 10});
   for (std::uint64_t i = 0; i < 3; ++i) test.submit(ServedModelForTest::random_tokens(3, i), 50);

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/format/document.hpp"
+#include "inference/gguf/gguf_model.hpp"
+#include "inference/hugging_face/hugging_face_model.hpp"
 #include "runtime/checkpoint/checkpoint_reader.hpp"
 #include "runtime/kernels/aligned_floats.hpp"
 #include "runtime/training/saved_weights.hpp"
@@ -52,14 +56,7 @@ Result<TrainingSpec> read_spec(const ModelFiles& files) {
   return spec;
 }
 
-}  // namespace
-
-Result<ServedModel> load_served_model(const ModelFiles& files) {
-  std::error_code failed;
-  if (!fs::is_directory(files.checkpoint, failed)) {
-    return input_error({}, fmt::format("--checkpoint: {} is no directory{}", files.checkpoint,
-                                       advice(files.checkpoint)));
-  }
+Result<ServedModel> load_checkpoint(const ModelFiles& files) {
   Result<TrainingSpec> spec = read_spec(files);
   if (!spec) return forward_error(spec);
   if (Status servable = check_servable(spec->model); !servable) return forward_error(servable);
@@ -77,11 +74,56 @@ Result<ServedModel> load_served_model(const ModelFiles& files) {
   if (Status read = read_weights(*found->reader, layout, parameters); !read) {
     return forward_error(read);
   }
-  return ServedModel{.name = spec->name,
-                     .model = PackedTransformer(layout, parameters),
-                     .tokenizer = std::move(*tokenizer),
-                     .step = found->reader->manifest().id.step,
-                     .passed_over = std::move(found->passed_over)};
+  std::vector<std::int32_t> ends;
+  if (const auto end = (*tokenizer)->end_of_text()) ends.push_back(*end);
+  return ServedModel{
+      .name = spec->name,
+      .origin = fmt::format("orrery-train, step {}", found->reader->manifest().id.step),
+      .model = PackedTransformer(layout, parameters, {.context_max = files.context_max}),
+      .tokenizer = std::move(*tokenizer),
+      .ends = std::move(ends),
+      .passed_over = std::move(found->passed_over)};
+}
+
+/// Refuses options that only a checkpoint of orrery-train has.
+Status check_options(const ModelFiles& files) {
+  const std::string_view option = !files.training.empty()    ? "--training"
+                                  : !files.tokenizer.empty() ? "--tokenizer"
+                                                             : "";
+  if (option.empty()) return {};
+  return input_error({}, fmt::format("{} is for checkpoints of orrery-train: {} has a tokenizer of "
+                                     "its own",
+                                     option, files.checkpoint));
+}
+
+}  // namespace
+
+Result<ModelFormat> format_of(const std::string& path) {
+  std::error_code failed;
+  if (fs::is_directory(path, failed)) {
+    const bool has_config = fs::exists(fs::path(path) / "config.json", failed);
+    return has_config ? ModelFormat::kHuggingFace : ModelFormat::kCheckpoint;
+  }
+  if (!fs::is_regular_file(path, failed)) {
+    return input_error(
+        {}, fmt::format("--checkpoint: {} is no directory and no file{}", path, advice(path)));
+  }
+  std::array<char, 4> mark{};
+  std::ifstream(path, std::ios::binary).read(mark.data(), mark.size());
+  if (std::string_view(mark.data(), mark.size()) == "GGUF") return ModelFormat::kGguf;
+  return input_error(
+      {}, fmt::format("--checkpoint: {} is a file in an unknown format: expected a GGUF file, a "
+                      "directory of checkpoints of orrery-train, or one of Hugging Face, with a "
+                      "config.json",
+                      path));
+}
+
+Result<ServedModel> load_served_model(const ModelFiles& files) {
+  Result<ModelFormat> format = format_of(files.checkpoint);
+  if (!format) return forward_error(format);
+  if (*format == ModelFormat::kCheckpoint) return load_checkpoint(files);
+  if (Status options = check_options(files); !options) return forward_error(options);
+  return *format == ModelFormat::kGguf ? load_gguf_model(files) : load_hugging_face_model(files);
 }
 
 }  // namespace orrery

@@ -56,22 +56,43 @@ TEST_F(ModelFilesTest, ACheckpointIsLoadedWithTheSpecBesideIt) {
   const Result<ServedModel> loaded = load_served_model(files());
   ASSERT_TRUE(loaded) << loaded.error().text();
   EXPECT_EQ(loaded->name, "tiny");
-  EXPECT_EQ(loaded->step, 7U);
+  EXPECT_EQ(loaded->origin, "orrery-train, step 7");
   EXPECT_EQ(loaded->model.weights(), model.packed().weights());
   EXPECT_TRUE(std::equal(model.packed().token_row(0), model.packed().token_row(255),
                          loaded->model.token_row(0)));
 }
 
+TEST_F(ModelFilesTest, AShorterContextIsThatOfTheModel) {
+  save(ServedModelForTest(ServedModelForTest::tiny(TransformerFamily::kLlama)));
+  write_spec(kSpec);
+  ModelFiles files = this->files();
+  files.context_max = 40;
+  EXPECT_EQ(load_served_model(files)->model.config().sequence, 40);
+  files.context_max = 400;
+  EXPECT_EQ(load_served_model(files)->model.config().sequence, 100);
+}
+
 TEST_F(ModelFilesTest, WhatIsMissingIsNamed) {
-  EXPECT_EQ(error(), "--checkpoint: " + directory_ + "/checkpoint is no directory");
+  EXPECT_EQ(error(), "--checkpoint: " + directory_ + "/checkpoint is no directory and no file");
   const Result<ServedModel> none = load_served_model({.checkpoint = "build/quickstart/run/none"});
-  EXPECT_EQ(
-      none.error().text(),
-      "--checkpoint: build/quickstart/run/none is no directory: run scripts/quickstart first");
+  EXPECT_EQ(none.error().text(),
+            "--checkpoint: build/quickstart/run/none is no directory and no file: run "
+            "scripts/quickstart first");
   std::filesystem::create_directories(directory_ + "/checkpoint");
   EXPECT_NE(error().find("there is no training.yaml"), std::string::npos);
   write_spec(kSpec);
   EXPECT_NE(error().find("has no valid checkpoint"), std::string::npos);
+}
+
+TEST_F(ModelFilesTest, TheFormatFollowsFromWhatIsThere) {
+  EXPECT_EQ(format_of(directory_), ModelFormat::kCheckpoint);
+  std::ofstream(directory_ + "/model.bin") << "GGUF and more";
+  EXPECT_EQ(format_of(directory_ + "/model.bin"), ModelFormat::kGguf);
+  std::ofstream(directory_ + "/text") << "GG";
+  EXPECT_NE(format_of(directory_ + "/text").error().text().find("a file in an unknown format"),
+            std::string::npos);
+  std::ofstream(directory_ + "/config.json") << "{}";
+  EXPECT_EQ(format_of(directory_), ModelFormat::kHuggingFace);
 }
 
 TEST_F(ModelFilesTest, OtherModelsAreRefused) {

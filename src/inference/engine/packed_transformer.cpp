@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/assert.hpp"
@@ -24,11 +25,12 @@ PackedNorm packed(std::span<const float> parameters, const NormParameters& norm,
 }  // namespace
 
 PackedTransformer::PackedTransformer(const ParameterLayout& layout,
-                                     std::span<const float> parameters)
+                                     std::span<const float> parameters, const ModelVariant& variant)
     : config_(layout.config()),
       token_embedding_(copied(parameters, layout.token_embedding(), config_.vocab * config_.width)),
       final_norm_(packed(parameters, layout.final_norm(), config_.width)),
       head_(parameters, layout.head()),
+      norm_epsilon_(variant.norm_epsilon),
       weights_(layout.trained()) {
   ORRERY_ASSERT(layout.part().whole(), "the engine computes whole models");
   ORRERY_ASSERT(config_.experts == 0, "the model is servable");
@@ -44,10 +46,14 @@ PackedTransformer::PackedTransformer(const ParameterLayout& layout,
                        .up = PackedLinear(parameters, block.up),
                        .down = PackedLinear(parameters, block.down)});
   }
+  if (variant.context_max > 0) {
+    config_.sequence = std::min(config_.sequence, variant.context_max);
+  }
   if (config_.family == TransformerFamily::kLlama) {
     rotary_ = rotary_table({.positions = config_.sequence,
                             .half = config_.head_width() / 2,
-                            .base = config_.rope_base});
+                            .base = config_.rope_base,
+                            .factors = variant.rotary_factors});
   }
 }
 

@@ -1,7 +1,7 @@
-// inference/engine/packed_transformer.hpp - a trained GPT or Llama as the engine computes with it.
+// inference/engine/packed_transformer.hpp - a GPT or Llama as the engine computes with it.
 //
-// Made once from a checkpoint's parameters, which it copies and does not need afterwards;
-// immutable, safe to use from every thread. Memory: that of the weights.
+// Made once from the parameters of a checkpoint or a file, which it copies and does not need
+// afterwards; immutable, safe to use from every thread. Memory: that of the weights.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "inference/engine/packed_linear.hpp"
 #include "runtime/kernels/aligned_floats.hpp"
+#include "runtime/kernels/kernels.hpp"
 #include "runtime/kernels/rotation.hpp"
 #include "runtime/trainer/parameter_layout.hpp"
 #include "runtime/trainer/transformer_config.hpp"
@@ -32,11 +33,20 @@ struct PackedBlock {
   PackedLinear down;
 };
 
+/// In what a model of other programs differs from those that orrery-train trains.
+struct ModelVariant {
+  float norm_epsilon = NormForward{}.epsilon;
+  /// Factor of the angle of each rotary pair, in (0, 1]; empty: all are 1.
+  std::vector<double> rotary_factors;
+  std::int64_t context_max = 0;  ///< tokens of the longest text; 0: as many as the model has
+};
+
 class PackedTransformer {
  public:
-  /// Preconditions: check_servable(layout.config()) is fine, the layout is of a whole model, and
-  /// the parameters are its.
-  PackedTransformer(const ParameterLayout& layout, std::span<const float> parameters);
+  /// Preconditions: check_servable(layout.config()) is fine, the layout is of a whole model, the
+  /// parameters are its, and the variant has no factors or one for each pair of a head.
+  PackedTransformer(const ParameterLayout& layout, std::span<const float> parameters,
+                    const ModelVariant& variant = {});
 
   [[nodiscard]] const TransformerConfig& config() const { return config_; }
   [[nodiscard]] std::span<const PackedBlock> blocks() const { return blocks_; }
@@ -53,6 +63,8 @@ class PackedTransformer {
   }
   /// Cosines and sines of the rotary positions; empty in a model that has none.
   [[nodiscard]] const RotaryTable& rotary() const { return rotary_; }
+  /// What norms add to the variance of a row.
+  [[nodiscard]] float norm_epsilon() const { return norm_epsilon_; }
   /// Number of trained weights.
   [[nodiscard]] std::size_t weights() const { return weights_; }
 
@@ -64,6 +76,7 @@ class PackedTransformer {
   PackedNorm final_norm_;
   PackedLinear head_;
   RotaryTable rotary_;
+  float norm_epsilon_;
   std::size_t weights_ = 0;
 };
 

@@ -90,7 +90,8 @@ void PagedDecoder::norm(const PackedNorm& weights, std::int64_t rows) {
        .width = model_.config().width,
        .mean = row_sums_.data(),
        .inverse_deviation = row_sums_.data() + rows,
-       .out = normed_.data()});
+       .out = normed_.data(),
+       .epsilon = model_.norm_epsilon()});
 }
 
 void PagedDecoder::activate(std::int64_t rows) {

@@ -13,7 +13,7 @@
 namespace orrery {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;  // a template shows objects in the order of their keys
 
 constexpr std::size_t kStopsMax = 16;
 constexpr std::size_t kShownMax = 60;
@@ -125,16 +125,29 @@ constexpr std::array<std::string_view, 13> kRead{
     "stream", "stream_options", "stop",      "temperature", "top_p",
     "top_k",  "seed",           "ignore_eos"};
 
-bool is_read(std::string_view name, CompletionKind kind) {
-  if (name == "prompt") return kind == CompletionKind::kText;
-  if (name == "messages" || name == "max_completion_tokens") return kind == CompletionKind::kChat;
+/// What decides which parameters there are.
+struct CompletionForm {
+  CompletionKind kind = CompletionKind::kText;
+  ChatForm chat = ChatForm::kLines;
+
+  [[nodiscard]] bool uses_template() const {
+    return kind == CompletionKind::kChat && chat == ChatForm::kTemplate;
+  }
+};
+
+bool is_read(std::string_view name, CompletionForm form) {
+  if (name == "prompt") return form.kind == CompletionKind::kText;
+  if (name == "messages" || name == "max_completion_tokens") {
+    return form.kind == CompletionKind::kChat;
+  }
+  if (name == "tools" || name == "tool_choice") return form.uses_template();
   return name == "return_token_ids" || std::ranges::find(kRead, name) != kRead.end() ||
          std::ranges::find(kDescribing, name) != kDescribing.end();
 }
 
-ApiResult<void> check_names(const Json& body, CompletionKind kind) {
+ApiResult<void> check_names(const Json& body, CompletionForm form) {
   for (const auto& [name, value] : body.items()) {
-    if (value.is_null() || is_read(name, kind)) continue;
+    if (value.is_null() || is_read(name, form)) continue;
     const auto fixed = std::ranges::find(kFixed, name, &FixedParameter::name);
     if (fixed == kFixed.end()) {
       return wrong(name, fmt::format("{}: unknown parameter", printable(name, kShownMax)),
@@ -154,7 +167,7 @@ void read_token_prompt(ParameterReader& reader, const Json& prompt, CompletionRe
     const bool fits = token.is_number_unsigned() &&
                       token.get<std::uint64_t>() <= std::numeric_limits<std::int32_t>::max();
     if (!fits) return reader.fail(expected("prompt", "numbers of tokens", token));
-    request.tokens.push_back(token.get<std::int32_t>());
+    request.prompt.tokens.push_back(token.get<std::int32_t>());
   }
 }
 
@@ -167,7 +180,7 @@ void read_prompt(ParameterReader& reader, CompletionRequest& request) {
   const bool one = prompt->is_array() && prompt->size() == 1 && !prompt->front().is_number();
   const Json& value = one ? prompt->front() : *prompt;
   if (value.is_string()) {
-    request.text = value.get<std::string>();
+    request.prompt.text = value.get<std::string>();
   } else if (value.is_array() && !value.empty() && value.front().is_number()) {
     read_token_prompt(reader, value, request);
   } else {
@@ -191,7 +204,28 @@ void read_content(ParameterReader& reader, const Json& content, const std::strin
   }
 }
 
-void read_messages(ParameterReader& reader, CompletionRequest& request) {
+/// Returns a message as a template takes it: the parts of its content as one text, all else as it
+/// is.
+Json message_for_template(ParameterReader& reader, const Json& message, const std::string& name) {
+  Json made = message;
+  const auto content = made.find("content");
+  if (content == made.end() || content->is_null()) return made;
+  std::string text;
+  read_content(reader, message["content"], name + ".content", text);
+  *content = text;
+  return made;
+}
+
+void read_message(ParameterReader& reader, const Json& message, const std::string& name,
+                  CompletionRequest& request) {
+  if (!message.contains("content")) {
+    return reader.fail(expected(name + ".content", "a string", Json()));
+  }
+  read_content(reader, message["content"], name + ".content", request.prompt.text);
+  request.prompt.text += '\n';
+}
+
+void read_messages(ParameterReader& reader, ChatForm form, CompletionRequest& request) {
   const Json* messages = reader.find("messages");
   if (messages == nullptr) {
     return reader.fail(
@@ -207,12 +241,26 @@ void read_messages(ParameterReader& reader, CompletionRequest& request) {
     if (!message.contains("role") || !message["role"].is_string()) {
       return reader.fail(expected(name + ".role", "a string", message.value("role", Json())));
     }
-    if (!message.contains("content")) {
-      return reader.fail(expected(name + ".content", "a string", Json()));
+    if (form == ChatForm::kTemplate) {
+      request.prompt.messages.push_back(message_for_template(reader, message, name));
+    } else {
+      read_message(reader, message, name, request);
     }
-    read_content(reader, message["content"], name + ".content", request.text);
-    request.text += '\n';
   }
+}
+
+/// Reads the tools that a template shows to the model. What the model answers stays text.
+void read_tools(ParameterReader& reader, CompletionRequest& request) {
+  const Json* tools = reader.find("tools");
+  if (tools != nullptr && !tools->is_array()) {
+    return reader.fail(expected("tools", "a list of tools", *tools));
+  }
+  const Json* choice = reader.find("tool_choice");
+  const Json wanted = choice == nullptr ? Json("auto") : *choice;
+  if (wanted != "auto" && wanted != "none") {
+    return reader.fail(expected("tool_choice", "\"auto\" or \"none\"", wanted));
+  }
+  if (tools != nullptr && !tools->empty() && wanted == "auto") request.prompt.tools = *tools;
 }
 
 void read_stops(ParameterReader& reader, CompletionRequest& request) {
@@ -277,17 +325,19 @@ ApiResult<Json> parse_json(std::string_view body) {
 
 }  // namespace
 
-ApiResult<CompletionRequest> parse_completion(CompletionKind kind, std::string_view body) {
+ApiResult<CompletionRequest> parse_completion(CompletionKind kind, ChatForm form,
+                                              std::string_view body) {
   const ApiResult<Json> json = parse_json(body);
   if (!json) return tl::unexpected(json.error());
-  if (auto known = check_names(*json, kind); !known) return tl::unexpected(known.error());
+  if (auto known = check_names(*json, {kind, form}); !known) return tl::unexpected(known.error());
   CompletionRequest request{.kind = kind};
   ParameterReader reader(*json);
   reader.read("model", request.model);
   if (kind == CompletionKind::kText) {
     read_prompt(reader, request);
   } else {
-    read_messages(reader, request);
+    read_messages(reader, form, request);
+    if (form == ChatForm::kTemplate) read_tools(reader, request);
   }
   read_stream(reader, request);
   read_sampling(reader, request);

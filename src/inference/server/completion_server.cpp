@@ -10,6 +10,7 @@
 
 #include "base/assert.hpp"
 #include "base/text/utf8.hpp"
+#include "inference/server/chat_prompt.hpp"
 
 namespace orrery {
 namespace {
@@ -126,17 +127,33 @@ void CompletionServer::complete(WebExchange exchange, CompletionKind kind) {
     refuse(exchange, error);
   };
   if (const auto why = unavailable()) return give_up(*why);
-  ApiResult<CompletionRequest> request = parse_completion(kind, exchange.request().body);
+  const ChatForm form = engine_->model->chat ? ChatForm::kTemplate : ChatForm::kLines;
+  ApiResult<CompletionRequest> request = parse_completion(kind, form, exchange.request().body);
   if (!request) return give_up(request.error());
   ApiResult<GenerationRequest> generation = accept(*request);
   if (!generation) return give_up(generation.error());
   begin(std::move(exchange), *request, std::move(*generation));
 }
 
+// A template writes the tokens around a text itself.
+ApiResult<std::vector<std::int32_t>> CompletionServer::tokens_of(const CompletionRequest& request) {
+  const ServedModel& model = *engine_->model;
+  std::vector<std::int32_t> tokens = request.prompt.tokens;
+  if (request.kind == CompletionKind::kChat && model.chat) {
+    const ApiResult<std::string> prompt = chat_prompt(*model.chat, request, unix_seconds(env_));
+    if (!prompt) return tl::unexpected(prompt.error());
+    model.tokenizer->encode(*prompt, tokens);
+  } else if (tokens.empty()) {
+    model.tokenizer->encode_whole(request.prompt.text, tokens);
+  }
+  return tokens;
+}
+
 ApiResult<std::vector<std::int32_t>> CompletionServer::prompt_of(const CompletionRequest& request) {
   const TransformerConfig& config = engine_->model->model.config();
-  std::vector<std::int32_t> tokens = request.tokens;
-  if (tokens.empty()) engine_->model->tokenizer->encode(request.text, tokens);
+  ApiResult<std::vector<std::int32_t>> read = tokens_of(request);
+  if (!read) return read;
+  std::vector<std::int32_t>& tokens = *read;
   const std::string param = request.kind == CompletionKind::kText ? "prompt" : "messages";
   if (tokens.empty()) {
     return tl::unexpected(ApiError{.message = param + ": expected at least one token",
@@ -153,7 +170,7 @@ ApiResult<std::vector<std::int32_t>> CompletionServer::prompt_of(const Completio
   }
   const auto beyond =
       std::ranges::find_if(tokens, [&](std::int32_t token) { return token >= config.vocab; });
-  if (beyond == tokens.end()) return tokens;
+  if (beyond == tokens.end()) return read;
   return tl::unexpected(ApiError{
       .message = fmt::format("{}: token {}, expected 0 to {}", param, *beyond, config.vocab - 1),
       .param = param,
@@ -185,11 +202,11 @@ ApiResult<GenerationRequest> CompletionServer::accept(CompletionRequest& request
   const std::int64_t tokens_default = request.kind == CompletionKind::kText
                                           ? kTextTokensDefault
                                           : engine_->model->model.config().sequence;
-  using enum GenerationRequest::EndOfText;
   GenerationRequest generation{.prompt = std::move(*prompt),
                                .sampling = request.sampling,
                                .stops = std::move(request.stops),
-                               .end_of_text = request.ignore_eos ? kIgnored : kEnds};
+                               .ends = {}};
+  if (!request.ignore_eos) generation.ends = engine_->model->ends;
   generation.sampling.tokens = request.tokens_max.value_or(tokens_default);
   generation.sampling.seed = request.seed ? *request.seed : env_.entropy.draw();
   return generation;

@@ -55,6 +55,7 @@ class CompletionServer final : public WebHandler {
   void complete(WebExchange exchange, CompletionKind kind);
   [[nodiscard]] ApiResult<GenerationRequest> accept(CompletionRequest& request);
   [[nodiscard]] ApiResult<std::vector<std::int32_t>> prompt_of(const CompletionRequest& request);
+  [[nodiscard]] ApiResult<std::vector<std::int32_t>> tokens_of(const CompletionRequest& request);
   [[nodiscard]] std::optional<ApiError> unavailable() const;
   void begin(WebExchange exchange, const CompletionRequest& request, GenerationRequest generation);
   void take(const GenerationDelta& delta);

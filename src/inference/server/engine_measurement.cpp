@@ -13,6 +13,7 @@ namespace {
 constexpr double kSecondsEach = 0.25;
 constexpr std::size_t kStepsMin = 5;
 constexpr std::size_t kStepsMax = 200;
+constexpr std::int64_t kPromptMax = 256;  ///< tokens
 
 /// Times steps of an engine whose prompts have no beginning in common.
 class StepTimer {
@@ -22,10 +23,10 @@ class StepTimer {
       : config_(model.config()), engine_(model, tokenizer, limits), clock_(clock) {}
 
   void submit() {
-    const auto size = static_cast<std::size_t>(std::max<std::int64_t>(1, config_.sequence / 2));
+    const auto size =
+        static_cast<std::size_t>(std::clamp<std::int64_t>(config_.sequence / 2, 1, kPromptMax));
     GenerationRequest request{.prompt = std::vector<std::int32_t>(size),
-                              .sampling = {.tokens = config_.sequence, .temperature = 0},
-                              .end_of_text = GenerationRequest::EndOfText::kIgnored};
+                              .sampling = {.tokens = config_.sequence, .temperature = 0}};
     for (std::int32_t& token : request.prompt) {
       token = static_cast<std::int32_t>(rng_.below(static_cast<std::uint64_t>(config_.vocab)));
     }

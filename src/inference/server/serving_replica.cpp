@@ -43,12 +43,13 @@ void ServingReplica::on_ready(const ReadyEngine& engine) {
   const std::string name =
       options_.server.model.empty() ? engine.model->name : options_.server.model;
   std::string line = fmt::format(
-      "{} (step {}, {} weights) at http://{}/v1: {} slots, {} may wait, {} KV blocks; prompts "
+      "{} ({}, {} weights) at http://{}/v1: {} slots of {} tokens, {} may wait, {} KV blocks; "
+      "prompts "
       "{:.0f} tokens/s, "
       "a step {:.2g} ms, with all slots {:.2g} ms",
-      name, engine.model->step, engine.model->model.weights(), endpoint(), engine.limits.slots,
-      options_.server.waiting_max, engine.limits.blocks, engine.speed.prefill_tokens_s,
-      1e3 * engine.speed.step_s, 1e3 * engine.speed.step_full_s);
+      name, engine.model->origin, engine.model->model.weights(), endpoint(), engine.limits.slots,
+      engine.model->model.config().sequence, options_.server.waiting_max, engine.limits.blocks,
+      engine.speed.prefill_tokens_s, 1e3 * engine.speed.step_s, 1e3 * engine.speed.step_full_s);
   for (const std::string& why : engine.model->passed_over) line += "\npassed over: " + why;
   options_.announce(line);
 }

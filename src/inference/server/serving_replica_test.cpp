@@ -21,6 +21,8 @@
 #include "base/system/real_env.hpp"
 #include "http/loop_test.hpp"
 #include "inference/engine/served_model_test.hpp"
+#include "inference/formats/model_writer_test.hpp"
+#include "tokens/bpe_tokenizer.hpp"
 
 namespace orrery {
 namespace {
@@ -74,9 +76,38 @@ class ServingReplicaTest : public ::testing::Test {
   static Result<ServedModel> model() {
     const ServedModelForTest model(ServedModelForTest::tiny(TransformerFamily::kLlama));
     return ServedModel{.name = "tiny",
+                       .origin = "orrery-train, step 3",
                        .model = model.packed(),
                        .tokenizer = std::make_unique<ByteTokenizer>(),
-                       .step = 3};
+                       .ends = {},
+                       .chat = {}};
+  }
+
+  /// A model whose template shows roles, contents and tools, and takes a user first.
+  static Result<ServedModel> chatting() {
+    TransformerConfig config = ServedModelForTest::tiny(TransformerFamily::kLlama);
+    config.vocab = kByteTokens;
+    constexpr const char* kTemplate =
+        "{% if messages[0].role != 'user' %}{{ raise_exception('a user begins') }}{% endif %}"
+        "{{ bos_token }}{% for m in messages %}{{ m.role[0] }}:{{ m.content }}{% endfor %}"
+        "{% if tools %}{{ tools | tojson }}{% endif %}{% if add_generation_prompt %}A{% endif %}";
+    return ServedModel{
+        .name = "tiny",
+        .origin = "a test",
+        .model = ServedModelForTest(config).packed(),
+        .tokenizer = std::make_unique<BpeTokenizer>(
+            BpeTokenizer::of(byte_tokenizer_json(), "tokenizer.json").value()),
+        .ends = {kEndToken},
+        .chat = ModelChat{ChatTemplate::of(kTemplate, "t").value(), "<|begin|>", "<|end|>"}};
+  }
+  void start_chatting() {
+    ServingReplica::Options options;
+    options.engine.load = chatting;
+    start_ready(std::move(options));
+  }
+  Answer chat(const Json& messages, Json more = {}) {
+    more.update({{"model", "tiny"}, {"messages", messages}, {"max_tokens", 5}, {"temperature", 0}});
+    return ask("POST", "/v1/chat/completions", more.dump());
   }
 
   void start(ServingReplica::Options options = {}) {
@@ -242,6 +273,40 @@ TEST_F(ServingReplicaTest, AChatIsTheContentsOfItsMessagesInLines) {
   EXPECT_EQ(streamed, text);
 }
 
+TEST_F(ServingReplicaTest, AChatTemplateWritesThePromptWithItsTokens) {
+  start_chatting();
+  const Json messages = {{{"role", "user"}, {"content", {{{"type", "text"}, {"text", "hi"}}}}}};
+  const Json answer = chat(messages).json();
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], 6) << "one token, then u:hiA";
+  const Json same = complete({{"model", "tiny"},
+                              {"prompt", {256, 'u', ':', 'h', 'i', 'A'}},
+                              {"max_tokens", 5},
+                              {"temperature", 0}})
+                        .json();
+  EXPECT_EQ(answer["choices"][0]["message"]["content"], same["choices"][0]["text"]);
+  const Json tools = Json::parse(R"([{"type": "x", "a": 1}])");
+  const std::string shown = R"([{"type": "x", "a": 1}])";
+  const std::string body = R"({"model": "tiny", "messages": [{"role": "user", "content": "hi"}],)"
+                           R"( "max_tokens": 1, "tools": [{"type": "x", "a": 1}]})";
+  EXPECT_EQ(ask("POST", "/v1/chat/completions", body).json()["usage"]["prompt_tokens"],
+            6 + shown.size());
+  EXPECT_EQ(
+      chat(messages, {{"tools", tools}, {"tool_choice", "none"}}).json()["usage"]["prompt_tokens"],
+      6);
+}
+
+TEST_F(ServingReplicaTest, WhatAChatTemplateRefusesIsAFaultOfTheClient) {
+  start_chatting();
+  const Answer raised = chat({{{"role", "system"}, {"content", "be"}}});
+  EXPECT_EQ(raised.status, 400);
+  EXPECT_EQ(raised.error("param"), "messages");
+  EXPECT_NE(raised.error("message").find("a user begins"), std::string::npos);
+  const Json messages = {{{"role", "user"}, {"content", "hi"}}};
+  EXPECT_EQ(chat(messages, {{"tools", 1}}).error("param"), "tools");
+  EXPECT_EQ(chat(messages, {{"tool_choice", "required"}}).error("param"), "tool_choice");
+  EXPECT_EQ(chat({{{"role", "user"}, {"content", 3}}}).error("param"), "messages[0].content");
+}
+
 TEST_F(ServingReplicaTest, FaultsOfTheClientAreNamed) {
   start_ready();
   struct Case {
@@ -286,6 +351,12 @@ TEST_F(ServingReplicaTest, FaultsOfTheClientAreNamed) {
   }
   EXPECT_NE(ask("POST", "/v1/completions", "{\n  \"model\": x}").error("message").find("line 2"),
             std::string::npos);
+  EXPECT_EQ(ask("POST", "/v1/chat/completions",
+                R"({"model": "tiny", "messages": [{"role": "user", "content": "x"}],)"
+                R"( "tools": [{}]})")
+                .error("param"),
+            "tools")
+      << "there is no template that shows them";
   EXPECT_EQ(ask("GET", "/v1/none").status, 404);
   EXPECT_EQ(ask("GET", "/v1/completions").status, 405);
   EXPECT_EQ(
