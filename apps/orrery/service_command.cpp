@@ -80,8 +80,8 @@ void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
   ServiceOptions& service = asked.service;
   verb.add_option(
           "model", service.artifact,
-          "model: a directory of checkpoints that orrery-train wrote, or what --engine reads; it "
-          "must be there on every node")
+          "model: checkpoints of orrery-train, a directory of Hugging Face, a GGUF file, or what "
+          "--engine reads; it must be there on every node")
       ->type_name("MODEL");
   verb.add_option("--name", service.name, "name of the service (default: that of the directory)");
   verb.add_option("--model", service.model,

@@ -19,22 +19,24 @@ namespace {
 /// Restarts of a replica after faults of its program, before it is given up.
 constexpr std::uint32_t kRestarts = 100;
 
-/// Returns the absolute path of a directory with a checkpoint that is committed.
-Result<std::filesystem::path> checkpoints_of(const std::string& typed) {
+/// Returns the absolute path of a model of orrery-serve: a GGUF file, a directory of Hugging Face,
+/// or one with a checkpoint that is committed.
+Result<std::filesystem::path> model_of(const std::string& typed) {
   std::error_code failed;
   std::filesystem::path path = std::filesystem::absolute(typed, failed).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   const std::string shown = printable(path.string(), 200);
   if (!std::filesystem::exists(path, failed)) {
-    return input_error(
-        {}, fmt::format("{}: there is no such directory{}", shown, quickstart_hint(path.string())));
+    return input_error({}, fmt::format("{}: there is no such file or directory{}", shown,
+                                       quickstart_hint(path.string())));
   }
   if (!std::filesystem::is_directory(path, failed)) {
-    return input_error({}, fmt::format("{} is a file: expected a directory of checkpoints that "
-                                       "orrery-train wrote; models in other formats cannot be "
-                                       "served yet",
+    if (path.extension() == ".gguf") return path;
+    return input_error({}, fmt::format("{} is a file: expected one whose name ends in .gguf, or a "
+                                       "directory of checkpoints or of Hugging Face",
                                        shown));
   }
+  if (std::filesystem::exists(path / "config.json", failed)) return path;
   const Result<std::vector<ListedCheckpoint>> listed = list_checkpoints(path.string());
   if (!listed) return tl::unexpected(listed.error());
   const bool committed = std::ranges::any_of(*listed, [](const ListedCheckpoint& each) {
@@ -45,13 +47,13 @@ Result<std::filesystem::path> checkpoints_of(const std::string& typed) {
     return input_error(
         {}, fmt::format("{}: no checkpoint can be read: {}", shown, listed->front().fault));
   }
-  return input_error({}, fmt::format("{} has no complete checkpoint of orrery-train: models in "
-                                     "other formats cannot be served yet",
+  return input_error({}, fmt::format("{} has no complete checkpoint of orrery-train and no "
+                                     "config.json of Hugging Face",
                                      shown));
 }
 
 Result<std::filesystem::path> artifact_of(EngineName engine, const std::string& typed) {
-  if (engine == EngineName::kOrrery) return checkpoints_of(typed);
+  if (engine == EngineName::kOrrery) return model_of(typed);
   const Result<std::string> path = engine_artifact(engine, typed);
   if (!path) return tl::unexpected(path.error());
   return *path;

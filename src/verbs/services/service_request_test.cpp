@@ -19,16 +19,20 @@ std::string refusal(const ServiceOptions& options) {
 TEST(ServiceRequestTest, WhatCannotBeServedIsRefusedWithWhatCan) {
   const ScratchFiles files;
   EXPECT_EQ(refusal({.artifact = "/none/build/quickstart/run/checkpoint"}),
-            "/none/build/quickstart/run/checkpoint: there is no such directory; run "
+            "/none/build/quickstart/run/checkpoint: there is no such file or directory; run "
             "scripts/quickstart first");
-  files.write("model.gguf", "GGUF");
-  EXPECT_EQ(refusal({.artifact = files.path("model.gguf")}),
-            files.path("model.gguf") +
-                " is a file: expected a directory of checkpoints that orrery-train wrote; models "
-                "in other formats cannot be served yet");
-  files.write("hub/config.json", "{}");
-  EXPECT_NE(refusal({.artifact = files.path("hub")}).find("no complete checkpoint"),
+  files.write("model.bin", "GGUF");
+  EXPECT_EQ(refusal({.artifact = files.path("model.bin")}),
+            files.path("model.bin") +
+                " is a file: expected one whose name ends in .gguf, or a directory of checkpoints "
+                "or of Hugging Face");
+  files.write("other/model.safetensors", "");
+  EXPECT_NE(refusal({.artifact = files.path("other")}).find("no complete checkpoint"),
             std::string::npos);
+  files.write("model.gguf", "GGUF");
+  EXPECT_EQ(refusal({.artifact = files.path("model.gguf")}), "");
+  files.write("hub/config.json", "{}");
+  EXPECT_EQ(refusal({.artifact = files.path("hub")}), "");
   EXPECT_NE(refusal({.artifact = files.path("hub"), .engine = "vlm"}).find("--engine"),
             std::string::npos);
 }
