@@ -19,6 +19,7 @@
 #include "bench/bench_process.hpp"
 #include "bench/live_cluster.hpp"
 #include "bench/live_load.hpp"
+#include "bench/process_spend.hpp"
 
 namespace orrery {
 namespace {
@@ -95,26 +96,6 @@ int run_watchers(const std::string& directory, int count) {
 }
 
 // --- Processes ----------------------------------------------------------------------------------
-
-struct Spent {
-  double bytes = 0;        ///< resident
-  double cpu_seconds = 0;  ///< user and system
-};
-
-Spent spent_by(pid_t pid) {
-  std::ifstream memory(fmt::format("/proc/{}/statm", pid));
-  double size = 0;
-  double resident = 0;
-  memory >> size >> resident;
-  std::ifstream text(fmt::format("/proc/{}/stat", pid));
-  std::string word;
-  for (int field = 1; field < 14; ++field) text >> word;
-  double user = 0;
-  double system = 0;
-  text >> user >> system;
-  return {resident * static_cast<double>(::sysconf(_SC_PAGESIZE)),
-          (user + system) / static_cast<double>(::sysconf(_SC_CLK_TCK))};
-}
 
 void show(const Figure& figure) { print_figure(figure); }
 
