@@ -48,6 +48,14 @@ struct BpeTokenizer::Parts {
 
   /// Appends the tokens of normalized text.
   void encode(TextPiece text, std::vector<std::int32_t>& to) const {
+    if (const WordSplitter* splitter = pre_tokenizer.splitter()) {
+      for (std::size_t at = 0; at < text.text.size();) {
+        const std::size_t end = splitter->word_end(text.text, at);
+        model.encode(text.text.substr(at, end - at), to);
+        at = end;
+      }
+      return;
+    }
     TextPieces pieces;
     pieces.pieces.push_back(text);
     pre_tokenizer.apply(pieces);

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tokens/incremental_decoder.hpp"
 
@@ -53,6 +55,28 @@ TEST_P(FamilyTest, GivesTheTokensAndTextsOfTheReferenceLibrary) {
 INSTANTIATE_TEST_SUITE_P(Families, FamilyTest,
                          testing::Values("gpt2_spaced", "llama3", "qwen2", "deepseek", "smollm",
                                          "llama2", "mistral", "metaspace", "gemma", "unknown"));
+
+TEST_P(FamilyTest, ThreadsThatShareATokenizerGetItsTokens) {
+  const json fixed = fixture(std::string(GetParam()) + ".json");
+  const auto tokenizer = BpeTokenizer::of(fixed["tokenizer"].dump(), GetParam());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().text();
+  std::atomic<int> wrong{0};
+  const auto work = [&](std::size_t first) {
+    const std::size_t count = fixed["cases"].size();
+    for (std::size_t i = 0; i < 2 * count; ++i) {
+      const json& each = fixed["cases"][(first + i) % count];
+      std::vector<std::int32_t> tokens;
+      tokenizer->encode(each["text"].get<std::string>(), tokens);
+      if (tokens != each["ids"].get<std::vector<std::int32_t>>()) ++wrong;
+    }
+  };
+  {
+    const std::jthread one(work, 0);
+    const std::jthread two(work, 20);
+    const std::jthread three(work, 40);
+  }
+  EXPECT_EQ(wrong, 0);
+}
 
 /// A model of three tokens; `more` is put into the file.
 std::string small(const std::string& more) {

@@ -44,7 +44,9 @@ AddedToken read_token(const JsonPart& part) {
 void TokenTrie::add(std::string_view text, std::int32_t value) {
   if (text.empty()) return;
   if (nodes_.empty()) nodes_.emplace_back();
-  begins_[static_cast<unsigned char>(text.front())] = true;
+  bool& begins = begins_[static_cast<unsigned char>(text.front())];
+  if (!begins) first_bytes_ += text.front();
+  begins = true;
   std::uint32_t at = 0;
   for (const char byte : text) {
     const auto found =
@@ -59,6 +61,13 @@ void TokenTrie::add(std::string_view text, std::int32_t value) {
     at = fresh;
   }
   nodes_[at].value = value;
+}
+
+std::size_t TokenTrie::next_begin(std::string_view text, std::size_t at) const {
+  if (first_bytes_.empty()) return text.size();
+  if (first_bytes_.size() == 1) return std::min(text.find(first_bytes_.front(), at), text.size());
+  while (at < text.size() && !begins_[static_cast<unsigned char>(text[at])]) ++at;
+  return at;
 }
 
 TokenTrie::Match TokenTrie::longest_at(std::string_view text, std::size_t at) const {
@@ -132,11 +141,7 @@ std::vector<TextPart> AddedTokens::find(std::string_view text, Search search) co
   std::vector<TextPart> parts;
   const TokenTrie& trie = search.stage == Stage::kBeforeNormalizer ? raw_ : normalized_;
   std::size_t done = 0;
-  for (std::size_t at = 0; at < text.size() && !trie.empty();) {
-    if (!trie.may_begin(text[at])) {
-      ++at;
-      continue;
-    }
+  for (std::size_t at = 0; (at = trie.next_begin(text, at)) < text.size();) {
     const TokenTrie::Match match = trie.longest_at(text, at);
     if (match.size == 0) {
       ++at;

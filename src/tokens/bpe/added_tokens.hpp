@@ -49,10 +49,8 @@ class TokenTrie {
     std::int32_t value = 0;
   };
   [[nodiscard]] Match longest_at(std::string_view text, std::size_t at) const;
-  [[nodiscard]] bool empty() const { return nodes_.empty(); }
-  [[nodiscard]] bool may_begin(char first) const {
-    return begins_[static_cast<unsigned char>(first)];
-  }
+  /// The first place from `at` on where a text may begin; the end if there is none.
+  [[nodiscard]] std::size_t next_begin(std::string_view text, std::size_t at) const;
 
  private:
   struct Node {
@@ -61,6 +59,7 @@ class TokenTrie {
   };
 
   std::array<bool, 256> begins_{};
+  std::string first_bytes_;  ///< those that begin a text
   std::vector<Node> nodes_;
 };
 

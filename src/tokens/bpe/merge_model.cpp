@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text/utf8.hpp"
 #include "tokens/text/byte_alphabet.hpp"
@@ -19,10 +20,6 @@ char32_t last_character(std::string_view text) {
   std::size_t at = text.size() - 1;
   while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
   return code_point_at(text, at).value;
-}
-
-std::uint64_t character_pair(char32_t left, char32_t right) {
-  return PairTable::pair(static_cast<std::int32_t>(left), static_cast<std::int32_t>(right));
 }
 
 }  // namespace
@@ -45,16 +42,8 @@ MergeModel::MergeModel(const JsonPart& model, VocabularyText text) : text_(text)
   read_vocabulary(model);
   read_merges(model);
   if (model.has("unk_token")) unknown_.token = token(model.text("unk_token"));
-  bool complete = text_ == VocabularyText::kBytes;
-  if (text_ == VocabularyText::kBytes) {
-    for (const char32_t character : byte_alphabet()) {
-      std::string shown;
-      append_code_point(character, shown);
-      byte_starts_.push_back(start_of(shown));
-      complete = complete && byte_starts_.back().known;
-    }
-  }
-  if (model.has("unk_token") && !unknown_.token && !complete) {
+  if (text_ == VocabularyText::kBytes) read_bytes();
+  if (model.has("unk_token") && !unknown_.token && !bytes_.all_known) {
     model.part("unk_token").refuse("expected a token of the vocabulary");
   }
   index_words();
@@ -81,11 +70,23 @@ void MergeModel::read_vocabulary(const JsonPart& model) {
   }
 }
 
+void MergeModel::read_bytes() {
+  bytes_.all_known = true;
+  for (const char32_t character : byte_alphabet()) {
+    std::string shown;
+    append_code_point(character, shown);
+    Start start = start_of(shown);
+    bytes_.all_known = bytes_.all_known && start.known;
+    if (start.known) bytes_.tokens[bytes_.starts.size()] = start.tokens.front();
+    bytes_.starts.push_back(std::move(start));
+  }
+}
+
 void MergeModel::read_merges(const JsonPart& model) {
   const JsonPart merges = model.part("merges");
   if (!merges.value().is_array()) merges.refuse("expected an array");
   merges_.reserve(merges.value().size());
-  joined_.reserve(merges.value().size());
+  characters_.reserve(merges.value().size());
   std::uint32_t rank = 0;
   for (const auto& merge : merges.value()) {
     const JsonPart place(merge, fmt::format("{}[{}]", merges.path(), rank));
@@ -115,7 +116,7 @@ void MergeModel::read_merges(const JsonPart& model) {
                                printable(left, 60), printable(right, 60)));
     }
     merges_.add(PairTable::pair(*a, *b), {rank++, *both});
-    joined_.add(character_pair(last_character(left), first_character(right)), {0, 0});
+    characters_.join(last_character(left), first_character(right));
   }
 }
 
@@ -126,10 +127,13 @@ std::optional<std::int32_t> MergeModel::token(std::string_view text) const {
 
 void MergeModel::index_words() {
   words_.reserve(ids_.size());
+  cache_ = WordCache(ids_.size());
   for (const auto& [text, id] : ids_) {
     if (text.empty()) continue;
     if (text_ == VocabularyText::kCharacters) {
       words_.add(text, id);
+      const CodePoint first = code_point_at(text, 0);
+      if (first.size == text.size()) characters_.add(first.value);
     } else if (const auto bytes = characters_as_bytes(text)) {
       words_.add(*bytes, id);
     }
@@ -157,6 +161,10 @@ MergeModel::Start MergeModel::start_of(std::string_view character) const {
 }
 
 void MergeModel::start(std::string_view word, std::vector<std::int32_t>& to) const {
+  if (bytes_.all_known) {
+    for (const char byte : word) to.push_back(bytes_.tokens[static_cast<unsigned char>(byte)]);
+    return;
+  }
   std::optional<std::int32_t> pending;
   for (std::size_t at = 0; at < word.size();) {
     const bool bytes = text_ == VocabularyText::kBytes;
@@ -172,7 +180,8 @@ void MergeModel::start(std::string_view word, std::vector<std::int32_t>& to) con
     }
     Start made;
     if (!bytes) made = start_of(character);
-    const Start& begun = bytes ? byte_starts_[static_cast<unsigned char>(character.front())] : made;
+    const Start& begun =
+        bytes ? bytes_.starts[static_cast<unsigned char>(character.front())] : made;
     if (begun.known && pending) {
       to.push_back(*pending);
       pending.reset();
@@ -185,19 +194,11 @@ void MergeModel::start(std::string_view word, std::vector<std::int32_t>& to) con
   if (pending) to.push_back(*pending);
 }
 
-bool MergeModel::joins(char32_t left, char32_t right) const {
-  return joined_.find(character_pair(left, right)).rank != Merge::kNone;
-}
-
 std::size_t MergeModel::next_cut(std::string_view word, std::size_t from) const {
   CodePoint left = code_point_at(word, from);
   for (std::size_t at = from + left.size; at < word.size();) {
     const CodePoint right = code_point_at(word, at);
-    if (!joins(left.value, right.value) &&
-        words_.find(word.substr(at - left.size, left.size)) != nullptr &&
-        words_.find(word.substr(at, right.size)) != nullptr) {
-      return at;
-    }
+    if (characters_.cuts(left.value, right.value)) return at;
     at += right.size;
     left = right;
   }
@@ -206,30 +207,32 @@ std::size_t MergeModel::next_cut(std::string_view word, std::size_t from) const 
 
 void MergeModel::encode(std::string_view word, std::vector<std::int32_t>& to) const {
   if (word.empty()) return;
-  if (text_ == VocabularyText::kBytes) return encode_uncut(word, to);
+  if (text_ == VocabularyText::kBytes) return encode_part(word, to);
   if (whole_words_) {
     if (const WordTable::Entry* entry = words_.find(word)) return to.push_back(entry->token);
   }
   for (std::size_t at = 0; at < word.size();) {
     const std::size_t end = next_cut(word, at);
-    const std::string_view part = word.substr(at, end - at);
-    const WordTable::Entry* entry = words_.find(part);
-    if (entry != nullptr && entry->merged) {
-      to.push_back(entry->token);
-    } else {
-      const std::size_t begin = to.size();
-      start(part, to);
-      merge_tokens(merges_, begin, to);
-    }
+    encode_part(word.substr(at, end - at), to);
     at = end;
   }
 }
 
-void MergeModel::encode_uncut(std::string_view word, std::vector<std::int32_t>& to) const {
-  const WordTable::Entry* entry = words_.find(word);
-  if (entry != nullptr && (entry->merged || whole_words_)) return to.push_back(entry->token);
+void MergeModel::encode_part(std::string_view part, std::vector<std::int32_t>& to) const {
+  const std::uint64_t hash = word_hash(part);
+  if (cache_.append(part, hash, to)) return;
   const std::size_t begin = to.size();
-  start(word, to);
+  encode_anew(part, hash, to);
+  cache_.keep(part, hash, std::span(to).subspan(begin));
+}
+
+void MergeModel::encode_anew(std::string_view part, std::uint64_t hash,
+                             std::vector<std::int32_t>& to) const {
+  const WordTable::Entry* entry = words_.find(part, hash);
+  const bool whole = whole_words_ && text_ == VocabularyText::kBytes;
+  if (entry != nullptr && (entry->merged || whole)) return to.push_back(entry->token);
+  const std::size_t begin = to.size();
+  start(part, to);
   merge_tokens(merges_, begin, to);
 }
 

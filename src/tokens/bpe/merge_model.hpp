@@ -2,10 +2,11 @@
 // its tokens (R. Sennrich et al., "Neural machine translation of rare words with subword units",
 // 2016).
 //
-// Made while a tokenizer is loaded; immutable, safe from every thread. Invariant: a word becomes
-// the tokens that merging its lowest ranked pair, the first of equals, again and again gives. Cost:
-// a hash look-up for a word that is a token; else O(n log n) look-ups for its n characters, or n^2
-// steps of a short word's.
+// Made while a tokenizer is loaded; immutable but for a cache that changes no result, safe from
+// every thread. Invariant: a word becomes the tokens that merging its lowest ranked pair, the first
+// of equals, again and again gives. Cost: a hash look-up for a word that was encoded lately, two
+// for one that is a token; else O(n log n) look-ups for its n characters, or n^2 steps of a short
+// word's.
 #pragma once
 
 #include <array>
@@ -18,6 +19,7 @@
 
 #include "tokens/bpe/json_part.hpp"
 #include "tokens/bpe/merge_tables.hpp"
+#include "tokens/bpe/word_cache.hpp"
 
 namespace orrery {
 
@@ -56,18 +58,24 @@ class MergeModel {
     std::optional<std::int32_t> token;
     bool fused = false;
   };
+  struct ByteStarts {
+    std::vector<Start> starts;               ///< by byte
+    std::array<std::int32_t, 256> tokens{};  ///< by byte, if all are known
+    bool all_known = false;
+  };
 
   void read_vocabulary(const JsonPart& model);
   void read_merges(const JsonPart& model);
+  void read_bytes();
   void index_words();
   [[nodiscard]] Start start_of(std::string_view character) const;
   /// Appends the tokens of characters before merging.
   void start(std::string_view word, std::vector<std::int32_t>& to) const;
-  /// Encodes a word that cannot be cut.
-  void encode_uncut(std::string_view word, std::vector<std::int32_t>& to) const;
+  /// Encodes a part of a word that no merge leaves, from the cache if it is there.
+  void encode_part(std::string_view part, std::vector<std::int32_t>& to) const;
+  void encode_anew(std::string_view part, std::uint64_t hash, std::vector<std::int32_t>& to) const;
   /// Returns where a word can be cut first behind `from`: no merge joins the characters there.
   [[nodiscard]] std::size_t next_cut(std::string_view word, std::size_t from) const;
-  [[nodiscard]] bool joins(char32_t left, char32_t right) const;
 
   VocabularyText text_;
   std::unordered_map<std::string, std::int32_t> ids_;
@@ -75,11 +83,12 @@ class MergeModel {
   std::vector<bool> known_;
   WordTable words_;
   PairTable merges_;
-  PairTable joined_;  ///< last and first characters of the sides of each merge
-  std::vector<Start> byte_starts_;
+  CharacterTable characters_;
+  ByteStarts bytes_;
   Unknown unknown_;
   bool byte_fallback_ = false;
   bool whole_words_ = false;  ///< a word that is a token is not merged
+  WordCache cache_{0};
 };
 
 /// Merges neighbours in `tokens` from `begin` on, lowest rank first, the first of equals.

@@ -13,6 +13,7 @@
 
 #include "tokens/bpe/json_part.hpp"
 #include "tokens/bpe/merge_model.hpp"
+#include "tokens/text/word_splitter.hpp"
 
 namespace orrery {
 
@@ -32,6 +33,8 @@ class PreTokenizerStep {
  public:
   virtual ~PreTokenizerStep() = default;
   virtual void apply(TextPieces& text) const = 0;
+  /// What divides into words, if the step does nothing else.
+  [[nodiscard]] virtual const WordSplitter* splitter() const { return nullptr; }
 };
 
 class PreTokenizer {
@@ -40,6 +43,10 @@ class PreTokenizer {
   explicit PreTokenizer(const JsonPart& file);
   /// Divides each piece.
   void apply(TextPieces& text) const;
+  /// The splitter whose words are those of `apply`, if there is one: it needs no memory for pieces.
+  [[nodiscard]] const WordSplitter* splitter() const {
+    return steps_.size() == 1 ? steps_.front()->splitter() : nullptr;
+  }
   /// What the words are: with byte-level characters as the last step, their bytes.
   [[nodiscard]] VocabularyText words() const { return words_; }
 

@@ -87,6 +87,7 @@ class WordStep final : public PreTokenizerStep {
     }
     text.pieces = std::move(words);
   }
+  const WordSplitter* splitter() const override { return &splitter_; }
 
  private:
   WordSplitter splitter_;
@@ -144,14 +145,15 @@ class DigitStep final : public PreTokenizerStep {
   SplitBehavior behavior_;
 };
 
-/// The code of a pattern that divides a text into its matches, if there is any.
+/// The code of a pattern that divides a text into its matches and what is between, if there is any.
 std::optional<WordSplitter> known_words(const JsonPart& part) {
   const JsonPart pattern = part.part("pattern");
   const SplitBehavior behavior = read_behavior(part);
-  const bool whole = behavior == SplitBehavior::kIsolated ||
-                     (behavior == SplitBehavior::kRemoved && part.flag("invert"));
-  if (!whole || !pattern.has("Regex")) return std::nullopt;
-  return WordSplitter::of_pattern(pattern.text("Regex"));
+  const bool matches_stay = behavior == SplitBehavior::kRemoved && part.flag("invert");
+  const bool all_stay = behavior == SplitBehavior::kIsolated;
+  if ((!matches_stay && !all_stay) || !pattern.has("Regex")) return std::nullopt;
+  const auto words = WordSplitter::of_pattern(pattern.text("Regex"));
+  return words && (all_stay || words->covers()) ? words : std::nullopt;
 }
 
 }  // namespace

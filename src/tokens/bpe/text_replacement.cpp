@@ -4,6 +4,12 @@ namespace orrery {
 
 std::vector<TextSpan> find_literal(std::string_view text, std::string_view literal) {
   std::vector<TextSpan> found;
+  if (literal.size() == 1) {
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      if (text[at] == literal.front()) found.push_back({at, at + 1});
+    }
+    return found;
+  }
   for (std::size_t at = text.find(literal); at != std::string_view::npos;
        at = text.find(literal, at + literal.size())) {
     found.push_back({at, at + literal.size()});
@@ -39,6 +45,7 @@ std::string_view TextReplacement::apply(std::string_view text, std::string& buff
   const std::vector<TextSpan> found = pattern_.find_all(text);
   if (found.empty()) return text;
   buffer.clear();
+  buffer.reserve(text.size() + found.size() * content_.size());
   std::size_t done = 0;
   for (const TextSpan span : found) {
     buffer += text.substr(done, span.begin - done);

@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 
 namespace orrery {
@@ -72,13 +73,15 @@ constexpr std::array kLater = {
 std::uint8_t class_by_category(std::string_view category) {
   switch (category.front()) {
     case 'L':
-      return kLetter;
+      if (category == "Lu" || category == "Lt") return kLetter | kUpper;
+      return category == "Ll" ? kLetter | kLower : kLetter;
     case 'N':
       return kNumber;
     case 'M':
       return kMark;
     case 'P':
-      return kPunctuation;
+    case 'S':
+      return kSign;
     default:
       return 0;
   }
@@ -99,9 +102,8 @@ std::uint8_t class_by_library(char32_t value) {
   return bits;
 }
 
-/// Bytes of the sequence that a lead byte opens, 0 if it opens none.
+/// Bytes of the sequence that a lead byte other than ASCII opens, 0 if it opens none.
 std::size_t sequence_size(unsigned char lead) {
-  if (lead < 0x80) return 1;
   if (lead < 0xC2) return 0;
   if (lead < 0xE0) return 2;
   if (lead < 0xF0) return 3;
@@ -110,10 +112,9 @@ std::size_t sequence_size(unsigned char lead) {
 
 }  // namespace
 
-CodePoint code_point_at(std::string_view text, std::size_t at) {
+CodePoint long_code_point_at(std::string_view text, std::size_t at) {
   constexpr CodePoint kBad{kNoCodePoint, 1};
   const auto lead = static_cast<unsigned char>(text[at]);
-  if (lead < 0x80) return {lead, 1};
   const std::size_t size = sequence_size(lead);
   if (size == 0 || at + size > text.size()) return kBad;
   char32_t value = lead & (0xFFu >> (size + 1));
@@ -125,6 +126,17 @@ CodePoint code_point_at(std::string_view text, std::size_t at) {
   const bool overlong = (size == 3 && value < 0x800) || (size == 4 && value < 0x10000);
   if (overlong || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) return kBad;
   return {value, size};
+}
+
+std::size_t ascii_end(std::string_view text, std::size_t at) {
+  constexpr std::uint64_t kNotAscii = 0x8080808080808080;
+  for (; text.size() - at >= 8; at += 8) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, text.data() + at, 8);
+    if ((bytes & kNotAscii) != 0) break;
+  }
+  while (at < text.size() && static_cast<unsigned char>(text[at]) < 0x80) ++at;
+  return at;
 }
 
 void append_code_point(char32_t value, std::string& to) {

@@ -23,19 +23,28 @@ struct CodePoint {
 
 inline constexpr char32_t kNoCodePoint = 0xFFFFFFFF;
 
+/// As `code_point_at`, of a byte that is not ASCII.
+[[nodiscard]] CodePoint long_code_point_at(std::string_view text, std::size_t at);
 /// Reads the code point at `at`, which must lie inside the text. A NUL is a code point.
-[[nodiscard]] CodePoint code_point_at(std::string_view text, std::size_t at);
+[[nodiscard]] inline CodePoint code_point_at(std::string_view text, std::size_t at) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  return byte < 0x80 ? CodePoint{byte, 1} : long_code_point_at(text, at);
+}
+/// Returns where the run of ASCII that begins at `at` ends.
+[[nodiscard]] std::size_t ascii_end(std::string_view text, std::size_t at);
 /// Appends a code point in UTF-8.
 void append_code_point(char32_t value, std::string& to);
 
 /// Bits of a class.
 enum CharClass : std::uint8_t {
-  kLetter = 1,       ///< general category L
-  kNumber = 2,       ///< N
-  kSpace = 4,        ///< White_Space
-  kMark = 8,         ///< M
-  kLineEnd = 16,     ///< carriage return or line feed
-  kPunctuation = 32  ///< P
+  kLetter = 1,    ///< general category L
+  kNumber = 2,    ///< N
+  kSpace = 4,     ///< White_Space
+  kMark = 8,      ///< M
+  kLineEnd = 16,  ///< carriage return or line feed
+  kSign = 32,     ///< P and S
+  kUpper = 64,    ///< Lu and Lt
+  kLower = 128    ///< Ll
 };
 
 /// Characters assigned by Unicode 15 to 17, by general category; N, P, S and M are not divided,
