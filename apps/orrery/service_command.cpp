@@ -1,8 +1,11 @@
 // orrery serve
 #include <poll.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/live_verb.hpp"
@@ -10,18 +13,26 @@
 #include "verbs/jobs/submitted_job.hpp"
 #include "verbs/services/service_request.hpp"
 #include "verbs/services/service_start.hpp"
+#include "verbs/services/service_update.hpp"
 
 namespace orrery {
 namespace {
 
 struct ServiceVerbOptions {
   ServiceOptions service;
-  std::string key_of;  ///< a running service that gets another key; empty: a new service
+  std::optional<std::uint32_t> replicas;
+  std::string key_of;     ///< a running service that gets another key; empty: none
+  std::string update_of;  ///< a running service that is updated; empty: none
+  std::string revision;   ///< id that it gets
   bool no_wait = false;
   bool dry_run = false;
 };
 
 constexpr int kPauseMs = 200;
+
+ServiceWait waiting() {
+  return {.pause = [] { (void)::poll(nullptr, 0, kPauseMs); }, .said = print_message};
+}
 
 /// Prints how the service is called, with a new key.
 Status show_service(const CommandOptions& options, LiveSession& session, std::uint64_t job,
@@ -42,8 +53,10 @@ Status add_key(const CommandOptions& options, const ServiceVerbOptions& asked) {
 }
 
 Status start_service(const CommandOptions& options, const ServiceVerbOptions& asked) {
+  ServiceOptions service = asked.service;
+  service.replicas = asked.replicas.value_or(1);
   const Result<std::string> spec =
-      service_spec(asked.service, options.command.value_or(std::vector<std::string>()));
+      service_spec(service, options.command.value_or(std::vector<std::string>()));
   if (!spec) return tl::unexpected(spec.error());
   if (asked.dry_run) {
     print_bytes(*spec);
@@ -60,20 +73,48 @@ Status start_service(const CommandOptions& options, const ServiceVerbOptions& as
   const Result<v1::AddServiceKeyResponse> key = add_service_key(**session, job);
   if (!key) return tl::unexpected(key.error());
   if (!asked.no_wait) {
-    const auto ready =
-        await_service(**session, job,
-                      {.pause = [] { (void)::poll(nullptr, 0, kPauseMs); }, .said = print_message});
+    const auto ready = await_service(**session, job, waiting());
     if (!ready) return tl::unexpected(ready.error());
   }
   return show_service(options, **session, job, *key);
 }
 
-Status serve(const CommandOptions& options, const ServiceVerbOptions& asked) {
-  const bool new_one = !asked.service.artifact.empty();
-  if (new_one == !asked.key_of.empty()) {
-    return input_error({}, "expected the MODEL of a new service, or --key of a running one");
+Status change_service(const CommandOptions& options, const ServiceVerbOptions& asked) {
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  const Result<std::uint64_t> job = service_job(**session, asked.update_of);
+  if (!job) return tl::unexpected(job.error());
+  const Result<std::string> present = spec_of_service(**session, *job);
+  if (!present) return tl::unexpected(present.error());
+  const Result<std::string> spec =
+      updated_service_spec(*present, {asked.service.artifact, asked.revision, asked.replicas,
+                                      options.command, asked.service.rollout, asked.service.slo});
+  if (!spec) return tl::unexpected(spec.error());
+  if (asked.dry_run) {
+    print_bytes(*spec);
+    return {};
   }
-  return new_one ? start_service(options, asked) : add_key(options, asked);
+  const Result<std::uint64_t> updated =
+      update_service(**session, *job, {.text = *spec, .file = "command line", .messages = {}});
+  if (!updated) return tl::unexpected(updated.error());
+  const Result<v1::ServiceView> service = asked.no_wait
+                                              ? service_of_job(**session, *job)
+                                              : await_update(**session, asked.update_of, waiting());
+  if (!service) return tl::unexpected(service.error());
+  return print_live(options, updated_answer(*service));
+}
+
+Status serve(const CommandOptions& options, const ServiceVerbOptions& asked) {
+  if (!asked.key_of.empty() && !asked.update_of.empty()) {
+    return input_error({}, "--key and --update: expected one of them");
+  }
+  if (!asked.update_of.empty()) return change_service(options, asked);
+  if (asked.service.artifact.empty() == asked.key_of.empty()) {
+    return input_error({},
+                       "expected the MODEL of a new service, or --key or --update of a running "
+                       "one");
+  }
+  return asked.key_of.empty() ? start_service(options, asked) : add_key(options, asked);
 }
 
 void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
@@ -91,10 +132,10 @@ void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
                   "inference engine of the replicas: orrery, vllm, sglang, trtllm or llamacpp")
       ->type_name("NAME")
       ->capture_default_str();
-  verb.add_option("--replicas", service.replicas, "number of replicas")
+  verb.add_option("--replicas", asked.replicas,
+                  "number of replicas (default: 1, or as many as the service has)")
       ->type_name("N")
-      ->check(CLI::Range(1u, 1u << 16))
-      ->capture_default_str();
+      ->check(CLI::Range(1u, 1u << 16));
   verb.add_option("-n,--accelerators", service.accelerators, "accelerators of each replica")
       ->type_name("N")
       ->check(CLI::Range(1u, 1u << 20))
@@ -109,7 +150,27 @@ void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
   verb.add_option("--key", asked.key_of,
                   "make another key for a running service, named or by the job of a replica")
       ->type_name("SERVICE");
-  verb.add_flag("--no-wait", asked.no_wait, "do not wait until a replica is ready");
+  verb.add_option("--update", asked.update_of,
+                  "give a running service, named or by the job of a replica, another MODEL, other "
+                  "arguments or --replicas, without a break")
+      ->type_name("SERVICE");
+  verb.add_option("--revision", asked.revision,
+                  "id of the revision that --update makes (default: r2 after r1)")
+      ->type_name("ID");
+  verb.add_option("--slo", service.slo,
+                  "latencies that 99 % of requests are to stay below, shown beside those measured: "
+                  "ttft_p99=800ms,tpot_p99=50ms")
+      ->type_name("KEY=TIME,..")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb.add_option("--surge", service.rollout.surge,
+                  "replicas that an update may have beyond those wanted (default: 1)")
+      ->type_name("N");
+  verb.add_option("--unavailable", service.rollout.unavailable,
+                  "of the replicas wanted, how many need not be ready in an update (default: 0)")
+      ->type_name("N");
+  verb.add_flag("--no-wait", asked.no_wait,
+                "do not wait until a replica is ready, or the update has ended");
   verb.add_flag("--dry-run", asked.dry_run, "print the spec without submitting it");
 }
 
@@ -118,12 +179,14 @@ void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
 void add_service_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<ServiceVerbOptions>();
   CLI::App& verb = *app.add_subcommand(
-      "serve", "serve a model with the OpenAI API, or make another key for a service");
+      "serve", "serve a model with the OpenAI API; update a service, or make another key for it");
   verb.footer(
       "Examples:\n"
       "  orrery serve run/checkpoint --replicas 2 --name chat\n"
       "  orrery serve run/checkpoint -- --slots 4   (arguments of the inference engine)\n"
       "  orrery serve --key chat\n"
+      "  orrery serve run2/checkpoint --update chat   (another model, replica by replica)\n"
+      "  orrery serve --update chat --replicas 4\n"
       "  orrery job chat   (replicas, latencies, cost)\n"
       "  orrery cancel chat\n");
   add_options(verb, *asked);

@@ -8,6 +8,7 @@
 #include "apps/orrery/submit_options.hpp"
 #include "verbs/jobs/submitted_job.hpp"
 #include "verbs/schedule/submit_request.hpp"
+#include "verbs/services/service_update.hpp"
 
 namespace orrery {
 namespace {
@@ -20,11 +21,27 @@ Status try_dry(const CommandOptions& options, const SubmittedSpec& spec) {
   return {};
 }
 
+/// Gives a running service what the spec says; returns at once.
+Status update(const CommandOptions& options, const SubmittedSpec& spec) {
+  Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
+  if (!session) return forward_error(session);
+  const Result<std::string> name = service_in(spec);
+  if (!name) return tl::unexpected(name.error());
+  const Result<std::uint64_t> job = service_job(**session, *name);
+  if (!job) return tl::unexpected(job.error());
+  const Result<std::uint64_t> updated = update_service(**session, *job, spec);
+  if (!updated) return tl::unexpected(updated.error());
+  const Result<v1::ServiceView> service = service_of_job(**session, *job);
+  if (!service) return tl::unexpected(service.error());
+  return print_live(options, updated_answer(*service));
+}
+
 Status submit(const CommandOptions& options, const SubmitOptions& asked) {
   const Result<SubmittedSpec> spec = read_submitted_spec(options, asked);
   if (!spec) return tl::unexpected(spec.error());
   print_message(spec->messages);
   if (asked.dry_run) return try_dry(options, *spec);
+  if (asked.update) return update(options, *spec);
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
   const Result<v1::SubmitJobResponse> job = submit_job(**session, *spec);
@@ -123,6 +140,8 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       "  orrery submit job.yaml\n"
       "  orrery submit job.yaml --by \"2026-11-27 18:00\" --under '$5000'\n"
       "  orrery submit examples/jobs/train-gpt.yaml --calibration node.yaml   (planned first)\n"
+      "  orrery submit chat.yaml --update   (another revision, or number of replicas, of a "
+      "service)\n"
       "  orrery submit train.sbatch small -- --epochs 3   (an sbatch script with arguments)\n"
       "  orrery submit --dry-run -- python3 train.py >job.yaml   (write the spec, to edit it)\n");
   verb.add_option("file", asked->file.name, "job spec or sbatch script; - reads standard input")
@@ -136,8 +155,10 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
       ->type_name("FILE");
   verb.add_flag("--lenient", asked->file.lenient, "ignore unknown #SBATCH options of a script");
   add_job_options(verb, *asked);
-  verb.add_flag("--wait", asked->wait,
-                "wait until the job has ended; exit status 0 if it finished");
+  verb.add_flag("--update", asked->update,
+                "update the running service of the spec's name, replica by replica")
+      ->excludes(verb.add_flag("--wait", asked->wait,
+                               "wait until the job has ended; exit status 0 if it finished"));
   verb.add_flag(
       "--dry-run", asked->dry_run,
       "print the spec without submitting it; a running cluster checks the deadline and the budget");

@@ -126,11 +126,7 @@ void Methods::submit(const v1::SubmitJobRequest& request, const CallPtr& call) c
     note(call, "submission refused", {"why", room.error().message});
     return call->finish({CallCode::kResourceExhausted, room.error().text()});
   }
-  const std::string file = request.file().empty() ? "job" : request.file();
-  const Caller& caller = call->caller();
-  const auto users =
-      caller.role == Role::kAdmin ? JobText::TenantUsers::kAll : JobText::TenantUsers::kOwn;
-  const JobText text{request.spec(), file, caller.tenant, caller.name, caller.run_as, users};
+  const JobText text = job_text(request.spec(), request.file(), call->caller());
   const auto refuse = [this, call](const Error& error) {
     note(call, "submission refused", {"why", shown_refusal(error)});
     call->fail(error);
@@ -465,6 +461,12 @@ std::optional<JobId> find_job(const Controller& controller, std::uint64_t number
                    "known of it",
                    number)});
   return std::nullopt;
+}
+
+JobText job_text(const std::string& spec, const std::string& file, const Caller& caller) {
+  const auto users =
+      caller.role == Role::kAdmin ? JobText::TenantUsers::kAll : JobText::TenantUsers::kOwn;
+  return {spec, file.empty() ? "job" : file, caller.tenant, caller.name, caller.run_as, users};
 }
 
 std::string own_request_id(const std::string& request_id, const Call& call) {

@@ -21,6 +21,10 @@ namespace orrery {
 [[nodiscard]] std::optional<JobId> find_job(const Controller& controller, std::uint64_t number,
                                             Call& call);
 
+/// Returns the text of a job as the caller submits it. `file`: its name; empty: "job".
+[[nodiscard]] JobText job_text(const std::string& spec, const std::string& file,
+                               const Caller& caller);
+
 /// Makes a request id unique among all callers: two that count theirs from 1 mean two changes.
 [[nodiscard]] std::string own_request_id(const std::string& request_id, const Call& call);
 

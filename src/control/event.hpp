@@ -311,12 +311,48 @@ struct ReplicaChanged {
   ReplicaReport report;
 };
 
-using Event =
-    std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
-                 JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
-                 SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
-                 PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone,
-                 CancelAsked, JobsArchived, WorkSettled, NodeAccused, JobHoldSet, JobChanged,
-                 FleetSet, JobResolved, NodeLent, ForeignSet, HoldBilled, ReplicaChanged>;
+/// What is kept with a job and decides nothing.
+struct JobTexts {
+  std::string spec;       ///< the owner's text
+  std::string submitter;  ///< name of the token's user
+  std::string run_as;     ///< POSIX user of its ranks; empty: the agent's own
+
+  friend bool operator==(const JobTexts&, const JobTexts&) = default;
+};
+
+/// How many replicas an update may have at a time beyond those wanted, and how many of those wanted
+/// need not be ready. Not both 0.
+struct RolloutTerms {
+  std::uint32_t surge = 1;
+  std::uint32_t unavailable = 0;
+
+  friend bool operator==(const RolloutTerms&, const RolloutTerms&) = default;
+};
+
+/// An update of a service begins, or goes another way: replicas of `revision` take the place of
+/// others until there are `replicas` of them.
+struct ServiceUpdating {
+  JobId service;
+  std::uint32_t revision = 1;  ///< a former one, or the next number
+  Submission replica;          ///< of a replica of that revision
+  JobTexts texts;
+  std::uint32_t replicas = 1;
+  RolloutTerms terms;
+  std::string back;  ///< why the service goes back to a former revision; empty: it goes on
+};
+
+/// The update of a service ends.
+struct ServiceUpdated {
+  JobId service;
+  std::string outcome;  ///< why it is given up; empty: it reached what was wanted
+};
+
+using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
+                           JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
+                           NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
+                           SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
+                           IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled,
+                           NodeAccused, JobHoldSet, JobChanged, FleetSet, JobResolved, NodeLent,
+                           ForeignSet, HoldBilled, ReplicaChanged, ServiceUpdating, ServiceUpdated>;
 
 }  // namespace orrery

@@ -6,7 +6,7 @@ namespace orrery {
 
 std::string_view manager_of(std::string_view hold) { return hold.substr(0, hold.find('/')); }
 
-void HoldBills::bill(const HoldBilled& event) {
+void HoldBills::on(const HoldBilled& event) {
   const auto open = open_.find(event.hold);
   const LentTotal seen = open == open_.end() ? LentTotal() : open->second;
   if (open != open_.end()) open_.erase(open);

@@ -39,7 +39,7 @@ class HoldBills {
     if (!billed_.contains(hold)) open_[hold].used += time.count_ns();
   }
   /// Precondition: !has(its name and its end).
-  void bill(const HoldBilled& event);
+  void on(const HoldBilled& event);
 
   /// Whether a hold that ended then was billed: by its name, or it ended before one whose name is
   /// not remembered any more.

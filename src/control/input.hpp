@@ -246,6 +246,15 @@ struct ReplicaSeen {
   ReplicaReport report;
 };
 
+/// Gives a service another revision, or another number of replicas.
+struct UpdateService {
+  JobId job;           ///< a replica of the service
+  Submission replica;  ///< of a replica of the new revision
+  JobTexts texts;      ///< of the new revision; an empty spec: the present revision stays
+  std::uint32_t replicas = 1;
+  RolloutTerms terms;
+};
+
 // --- Time and proposals -------------------------------------------------------------------------
 
 /// Time has advanced to `at` (Input); timers fire, and a pass runs if something changed.
@@ -268,7 +277,8 @@ using InputKind =
                  SetTenants, SetPolicy, SetMaintenance, RanksUp, RanksEnded, RanksGone, NodeJoined,
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
                  PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet,
-                 ResolveJob, NodeGranted, NodeAbsent, ForeignUse, HoldRecorded, ReplicaSeen>;
+                 ResolveJob, NodeGranted, NodeAbsent, ForeignUse, HoldRecorded, ReplicaSeen,
+                 UpdateService>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

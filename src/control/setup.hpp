@@ -31,6 +31,7 @@ using PlanSource = std::function<std::shared_ptr<const PlanEntry>(const PlanKey&
 /// Time constants and limits of the core, for virtual and real time.
 struct ControlTiming {
   Duration grace = Duration::seconds(30);    ///< for a last checkpoint before a kill
+  Duration drain = Duration::minutes(2);     ///< for a service's replica to end its requests
   Duration launch = Duration::seconds(5);    ///< time to launch a job's ranks, as prices count it
   Duration lease = Duration::minutes(10);    ///< lease of jobs that restart after it
   Duration backoff = Duration::seconds(10);  ///< after a program fault, doubling

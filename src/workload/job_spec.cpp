@@ -456,24 +456,37 @@ Status check_size(const RoleSpec& role, const SoftwareSpec& software) {
   return check.finish();
 }
 
-/// A service has one revision: it is replaced by a service with another one.
+/// Checks that keys of services are in no other job.
+void check_kind_of_service(SpecCheck& check, const JobSpec& job) {
+  if (job.kind == JobKind::kServe) return;
+  const std::pair<std::string_view, const SourcePosition&> keys[]{
+      {"slo", job.service.slo.where}, {"rollout", job.service.rollout.where}};
+  for (const auto& [key, where] : keys) {
+    if (where.line == 0) continue;
+    SpecCheck own(where);
+    own.fail("{} with kind {}, expected kind Serve", key, word_of(job.kind));
+    check.also(own.finish());
+  }
+}
+
+/// A service has one revision; `orrery submit --update` gives it another.
 void check_revisions(SpecCheck& check, const JobSpec& job) {
-  if (job.revisions.empty()) return;
-  SpecCheck first(job.revisions.front().where);
+  if (job.service.revisions.empty()) return;
+  SpecCheck first(job.service.revisions.front().where);
   if (job.kind != JobKind::kServe) {
     first.fail("revisions with kind {}, expected kind Serve", word_of(job.kind));
   }
   if (job.launch) {
     first.fail("revisions beside launch, expected one of them: the engine follows from a revision");
   }
-  if (job.revisions.size() > 1) {
-    first.fail("there are {} revisions, expected one", job.revisions.size());
+  if (job.service.revisions.size() > 1) {
+    first.fail("there are {} revisions, expected one", job.service.revisions.size());
   }
-  const Status known = check_revision(job.revisions.front());
+  const Status known = check_revision(job.service.revisions.front());
   first.also(known);
   if (known && !job.launch) {
     LaunchSpec launch = *launch_of(job);
-    launch.where = job.revisions.front().engine.where;
+    launch.where = job.service.revisions.front().engine.where;
     first.also(check_launch(launch, job.software));
   }
   check.also(first.finish());
@@ -501,6 +514,8 @@ Status check_job(const JobSpec& job) {
   check_lists(check, job);
   if (job.launch) check.also(check_launch(*job.launch, job.software));
   check_revisions(check, job);
+  check_kind_of_service(check, job);
+  check.also(check_service(job.service));
   return check.finish();
 }
 
@@ -527,8 +542,8 @@ Result<JobSpec> load_job_spec(const std::string& path) {
 }
 
 std::optional<LaunchSpec> launch_of(const JobSpec& spec) {
-  if (spec.launch || spec.revisions.empty()) return spec.launch;
-  const RevisionSpec& revision = spec.revisions.front();
+  if (spec.launch || spec.service.revisions.empty()) return spec.launch;
+  const RevisionSpec& revision = spec.service.revisions.front();
   LaunchSpec launch;
   launch.command = engine_command(revision);
   launch.environment = revision.engine.environment;

@@ -21,7 +21,7 @@
 #include "base/quantity.hpp"
 #include "base/time.hpp"
 #include "workload/parallel_plan.hpp"
-#include "workload/revision_spec.hpp"
+#include "workload/service_spec.hpp"
 
 namespace orrery {
 
@@ -400,9 +400,9 @@ struct JobSpec {
   std::optional<Seconds> estimate;    ///< of its run time, with the requested resources
   std::vector<DataSpec> data;
   SoftwareSpec software;
-  std::optional<CompileSpec> compile;       ///< none: nothing
-  std::optional<LaunchSpec> launch;         ///< none: nothing to start, for rehearsals only
-  std::vector<RevisionSpec> revisions;      ///< of a service, in place of `launch`
+  std::optional<CompileSpec> compile;  ///< none: nothing
+  std::optional<LaunchSpec> launch;    ///< none: nothing to start, for rehearsals only
+  ServiceSpec service;                 ///< of kind Serve
   PermittedPlaces permitted;
   CheckpointSpec checkpoint;
   RestartSpec restart;
@@ -430,7 +430,9 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("software", j.software);
   visitor.optional("compile", j.compile);
   visitor.optional("launch", j.launch);
-  visitor.optional("revisions", j.revisions);
+  visitor.optional("revisions", j.service.revisions);
+  visitor.optional("slo", j.service.slo);
+  visitor.optional("rollout", j.service.rollout);
   visitor.optional("residency", j.permitted.residency);
   visitor.optional("export_classes", j.permitted.export_classes);
   visitor.optional("checkpoint", j.checkpoint);

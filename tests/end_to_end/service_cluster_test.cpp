@@ -3,7 +3,10 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
+#include <future>
 #include <utility>
 
 #include "tests/end_to_end/local_cluster.hpp"
@@ -26,17 +29,20 @@ steps: 3
 output: run
 )";
 
-/// client.py ENDPOINT KEY MODEL one|stream|load [PID]: prints the answers as JSON, [status, text]
-/// each. `load` asks with four clients, every other request streamed, and kills PID on the way.
+/// client.py ENDPOINT,.. KEY MODEL one|stream|load|until [PID|FILE]: prints the answers as JSON,
+/// [status, text] each. Where a connection fails, the next endpoint is asked. `load` asks with four
+/// clients, every other request streamed, and kills PID on the way; `until` asks so until FILE is
+/// there.
 constexpr const char* kClient =
     R"(import json, os, signal, sys, threading, urllib.error, urllib.request
-endpoint, key, model, mode = sys.argv[1:5]
-def ask(stream, tokens=24):
+endpoints, key, model, mode = sys.argv[1:5]
+endpoints = endpoints.split(",")
+def ask(stream, at=0):
     headers = {"Content-Type": "application/json"}
     if mode == "one": headers["X-Request-Id"] = "mine"
     if key: headers["Authorization"] = "Bearer " + key
-    body = {"model": model, "prompt": "the quick ", "max_tokens": tokens, "stream": stream}
-    url, data = endpoint + "/v1/completions", json.dumps(body).encode()
+    body = {"model": model, "prompt": "the quick ", "max_tokens": 24, "stream": stream}
+    url, data = endpoints[at] + "/v1/completions", json.dumps(body).encode()
     request = urllib.request.Request(url, data, headers)
     try:
         with urllib.request.urlopen(request, timeout=100) as answer:
@@ -44,13 +50,18 @@ def ask(stream, tokens=24):
     except urllib.error.HTTPError as error:
         return [error.code, error.read().decode()]
     except Exception as error:
+        if at + 1 < len(endpoints): return ask(stream, at + 1)
         return [0, repr(error)]
-if mode != "load":
+if mode in ("one", "stream"):
     print(json.dumps(ask(mode == "stream")))
     sys.exit()
-answers, lock, killed = [], threading.Lock(), [False]
+answers, lock, killed = [], threading.Lock(), [mode == "until"]
+def numbers():
+    if mode == "load": return range(12)
+    return iter(lambda: len(answers), -1)
 def client():
-    for number in range(12):
+    for number in numbers():
+        if mode == "until" and os.path.exists(sys.argv[5]): return
         answer = ask(number % 2 == 0)
         with lock:
             answers.append(answer)
@@ -200,6 +211,87 @@ TEST_F(ServiceClusterTest, EveryRequestIsAnsweredWhileAReplicaIsKilled) {
   const CliRun text = live("job " + id);
   EXPECT_NE(text.out.find("service chat: model chat at " + endpoint_), std::string::npos)
       << text.out;
+}
+
+TEST_F(ServiceClusterTest, AServiceIsUpdatedWithoutALostRequest) {
+  const char* asked = std::getenv("ORRERY_UPDATES");
+  const int rounds = asked != nullptr ? std::atoi(asked) / 3 : 1;
+  const std::string id = serve("");
+  auto load = std::async(std::launch::async, [this] { return ask("until", path("stop")); });
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    const std::string revision = "v" + std::to_string(round + 2);
+    const CliRun updated = live("serve --update chat --revision " + revision + " -- --slots " +
+                                std::to_string(4 + round % 2));
+    EXPECT_EQ(updated.code, 0) << updated.err;
+    EXPECT_EQ(updated.out,
+              "service chat (job 0) runs revision " + revision + ": 1 of 1 replica ready\n");
+    const CliRun grown = live("-o json serve --update chat --replicas 2");
+    EXPECT_EQ(grown.code, 0) << grown.err;
+    const Json two = Json::parse(grown.out, nullptr, false);
+    EXPECT_EQ(two.value("revision", ""), revision) << two;
+    const CliRun shrunk = live("serve --update chat --replicas 1");
+    EXPECT_EQ(shrunk.code, 0) << shrunk.err;
+  }
+  (void)write("stop", "");
+  const Json answers = load.get();
+  EXPECT_GT(answers.size(), 8u);
+  int lost = 0;
+  for (const Json& answer : answers) {
+    const std::string text = answer[1];
+    const bool streamed = text.starts_with("data: ");
+    const bool whole = text.find(streamed ? "data: [DONE]" : "\"finish_reason\"") != text.npos;
+    if (answer[0] == 200 && whole && text.find("\"error\"") == text.npos) continue;
+    ++lost;
+    ADD_FAILURE() << answer;
+  }
+  EXPECT_EQ(service(id)["counts"]["failed"], "0");
+  std::printf("%d changes, %zu requests, %d lost\n", 3 * rounds, answers.size(), lost);
+}
+
+TEST_F(ServiceClusterTest, AnotherGatewayAnswersWhenOneIsKilled) {
+  const std::string id = serve("--replicas 2");
+  const std::string first = endpoint_;
+  const std::string start = "cd " + path("") +
+                            " && { " ORRERY_GATEWAY
+                            " --dir c --listen 127.0.0.1:0 --name second >second.log 2>&1 & "
+                            "echo $! >second.pid; }";
+  ASSERT_EQ(std::system(start.c_str()), 0);
+  const Json both = await(id, [](const Json& now) { return now["endpoints"].size() == 2; });
+  for (const Json& each : both["endpoints"]) {
+    if (each != first) endpoint_ = each.get<std::string>() + "," + first;
+  }
+  auto load = std::async(std::launch::async, [this] { return ask("until", path("stop")); });
+  const auto counted = [](const Json& now) {
+    return std::stoul(now["counts"]["completed"].get<std::string>());
+  };
+  await(id, [&](const Json& now) { return counted(now) > 16; });
+  kill_dead("second.pid");
+  const std::uint64_t then = counted(service(id));
+  await(id, [&](const Json& now) { return counted(now) > then + 16; });
+  (void)write("stop", "");
+  for (const Json& answer : load.get()) {
+    ASSERT_EQ(answer[0], 200) << answer;
+    EXPECT_EQ(answer[1].get<std::string>().find("\"error\""), std::string::npos) << answer;
+  }
+}
+
+TEST_F(ServiceClusterTest, AnUpdateThatCannotServeGoesBack) {
+  serve("");
+  const CliRun bad = live("serve --update chat -- --slots many");
+  EXPECT_EQ(bad.code, 1) << bad.out;
+  EXPECT_NE(bad.err.find("did not succeed"), std::string::npos) << bad.err;
+  EXPECT_EQ(status(), 200);
+  const Json after = service("0");
+  EXPECT_EQ(after["revision"], "r1");
+  EXPECT_NE(after["outcome"], "");
+  const CliRun same = live("submit " + write("chat.yaml", R"(apiVersion: orrery/v1
+kind: Serve
+name: chat
+roles: [{accelerators: 1}]
+revisions: [{model: other, artifact: cp}]
+)") + " --update");
+  EXPECT_EQ(same.code, 2);
+  EXPECT_NE(same.err.find("model is \"other\", expected \"chat\""), std::string::npos) << same.err;
 }
 
 TEST_F(ServiceClusterTest, ASubmittedServiceSaysHowAKeyIsMade) {

@@ -186,7 +186,7 @@ Result<v1::AddServiceKeyResponse> add_service_key(TokenBook& tokens, const State
   Result<Instant> expires = expiry_of(kLifetimeUsual, now);
   if (!expires) return forward_error(expires);
   const std::string name =
-      request.name().empty() ? free_key_name(tokens, service_name(job)) : request.name();
+      request.name().empty() ? free_key_name(tokens, service_name(job.name)) : request.name();
   const Caller client{.name = name,
                       .role = Role::kClient,
                       .tenant = std::string(state.tenants().path(job.tenant)),

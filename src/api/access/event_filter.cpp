@@ -51,6 +51,12 @@ bool keep_visible(ForeignSet& event, const Visibility& sees) {
 bool keep_visible(const ReplicaChanged& event, const Visibility& sees) {
   return sees.job(event.job);
 }
+bool keep_visible(const ServiceUpdating& event, const Visibility& sees) {
+  return sees.job(event.service);
+}
+bool keep_visible(const ServiceUpdated& event, const Visibility& sees) {
+  return sees.job(event.service);
+}
 bool keep_visible(const HoldBilled&, const Visibility& sees) { return sees.everything(); }
 bool keep_visible(const SpareSet&, const Visibility&) { return true; }
 bool keep_visible(const LinkChanged&, const Visibility&) { return true; }
@@ -93,6 +99,9 @@ std::optional<TimedEvent> EventFilter::shown(const TimedEvent& event) const {
   if (!visible) return std::nullopt;
   if (auto* submitted = std::get_if<JobSubmitted>(&copy.what)) {
     submitted->spec = redaction_->of(submitted->spec);
+  }
+  if (auto* updating = std::get_if<ServiceUpdating>(&copy.what)) {
+    updating->texts.spec = redaction_->of(updating->texts.spec);
   }
   return copy;
 }

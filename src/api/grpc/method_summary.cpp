@@ -18,6 +18,7 @@ constexpr std::array kMethodSummaries{
     MethodSummary{"ChangeJob", "jobs", "Changes priority, time limit or estimate of a job"},
     MethodSummary{"ExplainJob", "jobs", "Says why a job waits and what would start it"},
     MethodSummary{"ReadLog", "jobs", "Streams what a rank of a job writes"},
+    MethodSummary{"UpdateService", "jobs", "Gives a service another revision, or more replicas"},
     MethodSummary{"AddServiceKey", "jobs", "Makes a key that may call a service"},
     MethodSummary{"ListNodes", "nodes", "Lists nodes"},
     MethodSummary{"GetNode", "nodes", "Shows a node"},

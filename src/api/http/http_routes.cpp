@@ -30,6 +30,7 @@ constexpr std::array kRoutes{
     HttpRoute{"POST", "/v1/jobs/{id}:hold", "HoldJob"},
     HttpRoute{"POST", "/v1/jobs/{id}:release", "ReleaseJob"},
     HttpRoute{"POST", "/v1/jobs/{id}:key", "AddServiceKey"},
+    HttpRoute{"POST", "/v1/jobs/{id}:update", "UpdateService"},
     HttpRoute{"POST", "/v1/jobs/{id}:requeue", "RequeueJob"},
     HttpRoute{"GET", "/v1/jobs/{id}:wait", "WaitJob"},
     HttpRoute{"GET", "/v1/jobs/{id}:explain", "ExplainJob"},

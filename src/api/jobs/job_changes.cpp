@@ -78,6 +78,7 @@ class JobChanges {
   void release(const v1::ReleaseJobRequest& request, const CallPtr& call) const;
   void requeue(const v1::RequeueJobRequest& request, const CallPtr& call) const;
   void change(const v1::ChangeJobRequest& request, const CallPtr& call) const;
+  void update(const v1::UpdateServiceRequest& request, const CallPtr& call) const;
 
  private:
   template <class Request>
@@ -161,6 +162,19 @@ void JobChanges::change(const v1::ChangeJobRequest& request, const CallPtr& call
   command_job(*job, *change, own_request_id(request.request_id(), *call), call);
 }
 
+void JobChanges::update(const v1::UpdateServiceRequest& request, const CallPtr& call) const {
+  const std::optional<JobId> job = find_job(controller_, request.id(), *call);
+  if (!job) return;
+  controller_.submissions().update(job_text(request.spec(), request.file(), call->caller()), *job,
+                                   own_request_id(request.request_id(), *call),
+                                   [call](const Result<std::vector<JobId>>& of) {
+                                     if (!of) return call->fail(of.error());
+                                     v1::UpdateServiceResponse response;
+                                     response.set_id(of->front().value());
+                                     call->reply(response);
+                                   });
+}
+
 void JobChanges::cancel(const v1::CancelJobRequest& request, const CallPtr& call) const {
   const std::optional<JobId> job = live_job(request, call);
   if (!job) return;
@@ -188,6 +202,7 @@ void add_job_changes(MethodTable& table, Controller& controller) {
   add("ReleaseJob", &JobChanges::release);
   add("RequeueJob", &JobChanges::requeue);
   add("ChangeJob", &JobChanges::change);
+  add("UpdateService", &JobChanges::update);
 }
 
 }  // namespace orrery

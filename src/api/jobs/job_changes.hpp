@@ -1,5 +1,5 @@
 // api/jobs/job_changes.hpp - the methods that change jobs: CancelJob, HoldJob, ReleaseJob,
-// RequeueJob and ChangeJob.
+// RequeueJob, ChangeJob and UpdateService.
 //
 // Part of orrery_methods() (api/orrery_service.hpp), on the controller's loop; the controller
 // outlives the table. Each is one command to the core, answered once it is durable.

@@ -52,6 +52,7 @@ void write_replica(const ReplicaView& replica, const State& state, v1::ServiceRe
   to.set_job(replica.job.value());
   to.set_attempt(replica.attempt);
   to.set_state(replica.state);
+  to.set_revision(replica.revision);
   if (replica.node.valid()) to.set_node(state.setup().topology->node_name(replica.node));
   to.set_pid(replica.report.pid);
   to.set_endpoint(replica.report.endpoint);
@@ -155,6 +156,17 @@ v1::ServiceView service_view(const ServiceSummary& summary, const State& state) 
   view.set_id(summary.id);
   view.set_name(summary.name);
   view.set_model(summary.model);
+  view.set_revision(summary.revision);
+  view.set_outcome(summary.outcome);
+  if (summary.slo.ttft_p99) view.set_ttft_p99_target_s(summary.slo.ttft_p99->value());
+  if (summary.slo.tpot_p99) view.set_tpot_p99_target_s(summary.slo.tpot_p99->value());
+  if (summary.update) {
+    v1::ServiceUpdate& update = *view.mutable_update();
+    update.set_revision(summary.update->revision);
+    update.set_replicas(summary.update->replicas);
+    update.set_ready(summary.update->ready);
+    update.set_back(summary.update->back);
+  }
   for (const std::string& url : summary.urls) view.add_endpoints(url);
   for (const ReplicaView& replica : summary.replicas) {
     write_replica(replica, state, *view.add_replicas());

@@ -88,6 +88,31 @@ void code(Codec& codec, S& event) {
   codec.named("job report", job, report);
 }
 
+template <class Codec, SameStruct<JobTexts> S>
+void code(Codec& codec, S& texts) {
+  auto& [spec, submitter, run_as] = texts;
+  codec.named("spec submitter run_as", spec, submitter, run_as);
+}
+
+template <class Codec, SameStruct<RolloutTerms> S>
+void code(Codec& codec, S& terms) {
+  auto& [surge, unavailable] = terms;
+  codec.named("surge unavailable", surge, unavailable);
+}
+
+template <class Codec, SameStruct<ServiceUpdating> S>
+void code(Codec& codec, S& event) {
+  auto& [service, revision, replica, texts, replicas, terms, back] = event;
+  codec.named("service revision replica texts replicas terms back", service, revision, replica,
+              texts, replicas, terms, back);
+}
+
+template <class Codec, SameStruct<ServiceUpdated> S>
+void code(Codec& codec, S& event) {
+  auto& [service, outcome] = event;
+  codec.named("service outcome", service, outcome);
+}
+
 template <class Codec, SameStruct<JobSubmitted> S>
 void code(Codec& codec, S& event) {
   auto& [job, submission, request_id, spec, submitter, run_as] = event;
@@ -452,6 +477,12 @@ template <class Codec, SameStruct<HoldRecorded> S>
 void code(Codec& codec, S& input) {
   auto& [hold, nodes, from, to] = input;
   codec(hold, nodes, from, to);
+}
+
+template <class Codec, SameStruct<UpdateService> S>
+void code(Codec& codec, S& command) {
+  auto& [job, replica, texts, replicas, terms] = command;
+  codec.named("job replica texts replicas terms", job, replica, texts, replicas, terms);
 }
 
 template <class Codec, SameStruct<ReplicaSeen> S>

@@ -29,6 +29,7 @@ Core::Core(const ControlSetup& setup)
 const Outcome& Core::handle(const Input& input) {
   recorder_.begin(input);
   std::visit([this](const auto& each) { dispatch(each); }, input.what);
+  settle_updates({recorder_, jobs_});
   return recorder_.outcome();
 }
 
@@ -106,6 +107,12 @@ void Core::on(const SetTenants& command) {
     const std::string& path = state.tenants().path(job.tenant);
     if (ended(job.phase) || tree->find(path)) continue;
     return recorder_.refuse(fmt::format("tenant \"{}\" still has job \"{}\"", path, job.name));
+  }
+  for (const auto& [id, service] : state.services().all()) {
+    const JobRequest& replica = service.revision.replica->request;
+    const std::string& path = state.tenants().path(replica.tenant);
+    if (tree->find(path)) continue;
+    return recorder_.refuse(fmt::format("tenant \"{}\" still has service {}", path, id.value()));
   }
   recorder_.emit(TenantsSet{command.yaml});
 }

@@ -29,6 +29,7 @@
 #include "control/passes/full_passes.hpp"
 #include "control/passes/passes.hpp"
 #include "control/recorder.hpp"
+#include "control/services/service_updates.hpp"
 
 namespace orrery {
 
@@ -81,6 +82,7 @@ class Core {
   void on(const SetFleet& command);
   void on(const ResolveJob& command);
   void on(const ArchiveJobs& command);
+  void on(const UpdateService& command) { update_service({recorder_, jobs_}, command); }
   void on(const SupplyObserved& seen);
   void on(const Tick& tick);
 

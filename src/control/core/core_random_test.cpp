@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
+#include <string>
 
 #include "base/numbers/rng.hpp"
 #include "control/log/journal.hpp"
@@ -20,7 +22,7 @@ class RandomOperator {
       : cluster_(cluster), rng_(seed), sharing_(sharing), remembers_(*cluster.setup().tree) {}
 
   void step() {
-    switch (rng_.below(20)) {
+    switch (rng_.below(22)) {
       case 0:
       case 1:
         return submit();
@@ -37,6 +39,9 @@ class RandomOperator {
         return propose();
       case 8:
         return one_of(3) ? archive() : mend(any_node());
+      case 20:
+      case 21:
+        return serve();
       default:
         return observe_job();
     }
@@ -127,6 +132,33 @@ class RandomOperator {
         return;
       default:
         cluster_.send(RanksGone{id, attempt, {}, std::nullopt});
+    }
+  }
+
+  /// Submits a replica of one of two services, updates a service, or lets a replica report.
+  void serve() {
+    Submission replica = cluster_.job(4);
+    replica.request.name = "chat[0]";
+    replica.request.kind = JobKind::kServe;
+    replica.request.tenant = TenantId(1);
+    replica.request.array = ArrayId(10 + static_cast<std::uint32_t>(rng_.below(2)));
+    replica.restart_max = static_cast<std::uint32_t>(rng_.below(3));
+    const auto& services = cluster_.state().services().all();
+    if (services.empty() || one_of(4)) {
+      cluster_.send(SubmitJob{replica, "r1", "ada", ""});
+      return;
+    }
+    const JobId any = services.begin()->first;
+    if (one_of(3)) {
+      const std::string spec = "r" + std::to_string(rng_.below(3));
+      const auto replicas = 1 + static_cast<std::uint32_t>(rng_.below(3));
+      cluster_.send(UpdateService{any, replica, {spec, "ada", ""}, replicas, {}});
+      return;
+    }
+    for (const JobId id : std::set<JobId>(services.begin()->second.live)) {
+      const std::uint32_t attempt = cluster_.job(id).attempt;
+      cluster_.send(RanksUp{id, attempt, cluster_.job(id).epoch});
+      cluster_.send(ReplicaSeen{id, attempt, {.phase = ReplicaPhase::kReady}});
     }
   }
 

@@ -49,6 +49,14 @@ Duration backoff_of(const Job& job, const ControlTiming& timing) {
   return std::min(wait, timing.backoff_max);
 }
 
+/// Returns how long the ranks have between SIGTERM and SIGKILL. A replica ends the requests it has.
+Duration grace_of(const Job& job, StopReason reason, const ControlTiming& timing) {
+  if (reason == StopReason::kInfra || reason == StopReason::kTimeLimit) return {};
+  const ReplicaState* replica = replica_of(job);
+  const bool serves = replica != nullptr && replica->report.phase >= ReplicaPhase::kReady;
+  return serves ? std::max(timing.grace, timing.drain) : timing.grace;
+}
+
 }  // namespace
 
 std::string_view unmet_text(JobPhase phase) {
@@ -82,24 +90,39 @@ void JobLife::on(const SubmitJob& command) {
           fmt::format("job \"{}\" to wait for has {}", over.name, unmet_text(over.phase)));
     }
   }
-  const JobId id = JobId::at(state_.setup().next_job(state_.jobs()));
-  recorder_.answer(id);
-  recorder_.emit(JobSubmitted{id, command.submission, recorder_.request_id(), command.spec,
-                              command.submitter, command.run_as});
-  release_if_due(id);
+  recorder_.answer(submit(command, recorder_.request_id()));
 }
 
+JobId JobLife::submit(const SubmitJob& command, const std::string& request_id) {
+  const JobId id = JobId::at(state_.setup().next_job(state_.jobs()));
+  recorder_.emit(JobSubmitted{id, command.submission, request_id, command.spec, command.submitter,
+                              command.run_as});
+  release_if_due(id);
+  return id;
+}
+
+// The owner decides what becomes of the other replicas: none takes the place of this one.
 void JobLife::on(const CancelJob& command) {
   if (!state_.has(command.job)) return recorder_.refuse("no such job");
   const Job& job = state_.job(command.job);
   if (ended(job.phase) || job.cancel) return;
+  const ReplicaMembership* member = state_.services().membership(command.job);
+  if (member != nullptr && state_.services().updating().contains(member->service)) {
+    recorder_.emit(ServiceUpdated{
+        member->service, fmt::format("job {} ({}) was cancelled", job.id.value(), job.name)});
+  }
+  cancel(command.job);
+}
+
+void JobLife::cancel(JobId id) {
+  const Job& job = state_.job(id);
   if (!holds_devices(job.phase)) {
-    end(command.job, JobPhase::kCancelled, {job.done, {}, {}, {}});
+    end(id, JobPhase::kCancelled, {job.done, {}, {}, {}});
   } else if (job.phase == JobPhase::kStopping) {
-    recorder_.emit(CancelAsked{command.job});
-    finish_if_gone(command.job);
+    recorder_.emit(CancelAsked{id});
+    finish_if_gone(id);
   } else {
-    stop(command.job, StopReason::kCancelled, {});
+    stop(id, StopReason::kCancelled, {});
   }
 }
 
@@ -342,9 +365,7 @@ void JobLife::stop(JobId id, StopReason reason, const Blame& blame, JobId in_fav
   if (reason == StopReason::kInfra) parts_.replacement.remember(id);
   recorder_.emit(
       JobStopping{id, reason, in_favour_of, blame, {job.done, {}, {}, {}}, std::nullopt});
-  const bool hurry = reason == StopReason::kInfra || reason == StopReason::kTimeLimit;
-  recorder_.act(
-      StopRanks{id, job.attempt, hurry ? Duration() : state_.setup().timing.grace, reason});
+  recorder_.act(StopRanks{id, job.attempt, grace_of(job, reason, state_.setup().timing), reason});
 }
 
 void JobLife::finish_if_gone(JobId id) {

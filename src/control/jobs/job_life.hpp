@@ -47,6 +47,11 @@ class JobLife {
   /// Gives a job another request; returns whether it has changed.
   [[nodiscard]] bool resolve(const ResolveJob& command);
 
+  /// Submits a job, whose dependencies are possible; returns its number. `request_id`: the id of
+  /// the request that it answers; empty: none.
+  JobId submit(const SubmitJob& command, const std::string& request_id);
+  /// Ends a job that has not ended.
+  void cancel(JobId id);
   /// Stops a running job.
   void stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of = JobId());
   /// Frees devices and settles the nodes that become empty; returns whether there were any.

@@ -68,10 +68,11 @@ class StateCheck {
       : s_(state), topology_(state.fleet().topology()), view_(state.fleet().view()) {}
 
   Broken all() const {
-    for (const auto check : {&StateCheck::places_of_jobs, &StateCheck::phases_of_jobs,
-                             &StateCheck::queue, &StateCheck::arrays, &StateCheck::dependencies,
-                             &StateCheck::gangs, &StateCheck::devices, &StateCheck::ledger_times,
-                             &StateCheck::tenants, &StateCheck::power, &StateCheck::claims}) {
+    for (const auto check :
+         {&StateCheck::places_of_jobs, &StateCheck::phases_of_jobs, &StateCheck::queue,
+          &StateCheck::arrays, &StateCheck::dependencies, &StateCheck::gangs, &StateCheck::devices,
+          &StateCheck::ledger_times, &StateCheck::tenants, &StateCheck::power, &StateCheck::claims,
+          &StateCheck::services}) {
       if (Broken broken = (this->*check)()) return broken;
     }
     return std::nullopt;
@@ -113,6 +114,7 @@ class StateCheck {
   Broken tenants() const;
   Broken power() const;
   Broken claims() const;
+  Broken services() const;
 
   Devices count_devices() const;
 
@@ -240,6 +242,34 @@ Broken StateCheck::arrays() const {
     }
   }
   if (count.size() != s_.arrays_.size()) return "an array is not known";
+  return std::nullopt;
+}
+
+Broken StateCheck::services() const {
+  std::map<JobId, std::set<JobId>> live;
+  for (const Job& job : s_.jobs_) {
+    const ReplicaMembership* member = s_.services_.membership(job.id);
+    if (ended(job.phase)) continue;
+    const JobRequest& request = job.submission->request;
+    const bool replica = request.kind == JobKind::kServe && request.array.valid();
+    if (replica != (member != nullptr)) {
+      return fmt::format("job {} is a replica, or of a service", job.id.value());
+    }
+    if (replica) live[member->service].insert(job.id);
+  }
+  for (const auto& [id, service] : s_.services_.all()) {
+    if (live[id] != service.live) {
+      return fmt::format("service {} has {} replicas, counted {}", id.value(), live[id].size(),
+                         service.live.size());
+    }
+    if (s_.services_.updating().contains(id) != service.update.has_value()) {
+      return fmt::format("service {} is updated, or not", id.value());
+    }
+    if (service.live.empty() && !service.update) {
+      return fmt::format("service {} has ended", id.value());
+    }
+  }
+  if (live.size() != s_.services_.all().size()) return "a replica's service is not known";
   return std::nullopt;
 }
 

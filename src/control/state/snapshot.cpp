@@ -13,7 +13,7 @@
 #include "base/format/xxh3.hpp"
 #include "control/codec/decoder.hpp"
 #include "control/codec/encoder.hpp"
-#include "control/codec/event_fields.hpp"
+#include "control/services/service_fields.hpp"
 #include "control/state/state_codec.hpp"
 
 namespace orrery {
@@ -54,7 +54,7 @@ constexpr std::uint32_t kFormWithoutForeign = 12;
 /// Uses of devices in that form: all before DeviceUse::kForeign.
 constexpr std::size_t kUsesWithoutForeign = 19;
 
-/// The last form without reports of replicas.
+/// The last form without services and reports of replicas.
 constexpr std::uint32_t kFormWithoutReplicas = 13;
 
 /// Returns how many uses of devices a form has.
@@ -259,7 +259,7 @@ void StateCodec::code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
   codec(s.now_, s.version_, s.texts_.policy, s.texts_.tenants);
   codec(s.jobs_.slots_, s.running_.jobs_, s.after_, nodes);
   codec(s.ghosts_, maintenance, s.usage_until_, s.compiled_, risk, slots);
-  codec(s.changes_, s.last_pass_, s.passes_, s.ended_, idle, s.total_, s.by_tenant_);
+  codec(s.changes_, s.passes_.last, s.passes_.count, s.ended_, idle, s.total_, s.by_tenant_);
   codec(ledger.begin_);
   for (auto& type : ledger.cells_) {
     for (std::size_t use = 0; use < uses_of(form_of(codec)); ++use) {
@@ -273,6 +273,7 @@ void StateCodec::code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
     codec(s.fleet_changes_.numbers, s.fleet_changes_.last, ledger.changed_);
   if (form_of(codec) <= kFormWithoutForeign) return;
   codec(s.bills_.totals_, s.bills_.open_, s.bills_.newest_, s.bills_.billed_, s.bills_.forgotten_);
+  if (form_of(codec) > kFormWithoutReplicas) codec(s.services_.services_, s.services_.memberships_);
 }
 
 Parts StateCodec::parts_of(const State& state) {

@@ -78,7 +78,17 @@ void State::apply(Instant at, const Event& event) {
   ORRERY_ASSERT(at >= now_, "events do not go back in time");
   now_ = at;
   ++version_;
-  std::visit([this](const auto& each) { on(each); }, event);
+  std::visit(
+      [this](const auto& each) {
+        if constexpr (requires { services_.on(each); }) {
+          services_.on(each);
+        } else if constexpr (requires { bills_.on(each); }) {
+          bills_.on(each);
+        } else {
+          on(each);
+        }
+      },
+      event);
 }
 
 std::span<const JobId> State::after(JobId id) const {
@@ -188,6 +198,7 @@ void State::on(const JobSubmitted& event) {
   }
   set_phase(job, JobPhase::kHeld);
   held_.insert(event.job);
+  services_.add(job);
   if (event.request_id.empty()) return;
   requests_.jobs[event.request_id] = {event.job, now_};
   requests_.ages.emplace_back(now_, event.request_id);
@@ -356,6 +367,7 @@ void State::on(const JobEnded& event) {
   if (job.end == Instant::max()) job.end = now_;
   if (event.blame.layer != FaultLayer::kNone) job.blame = event.blame;
   set_phase(job, event.phase);
+  services_.end(job);
   note_end(job);
 }
 
@@ -476,16 +488,18 @@ void State::on(const TenantsSet& event) {
     if (same) copy_recent({*usage_, old}, {*usage, *same});
   }
   usage_ = std::move(usage);
+  const auto now = [&](TenantId before) {
+    return tenants->find(tenants_->path(before)).value_or(TenantTree::root());
+  };
   for (Job& job : jobs_) {
-    job.tenant = tenants->find(tenants_->path(job.tenant)).value_or(TenantTree::root());
+    job.tenant = now(job.tenant);
     if (job.submission == nullptr || job.submission->request.tenant == job.tenant) continue;
     auto moved = std::make_shared<Submission>(*job.submission);
     moved->request.tenant = job.tenant;
     job.submission = std::move(moved);
   }
-  for (Claim& claim : claims_) {
-    claim.tenant = tenants->find(tenants_->path(claim.tenant)).value_or(TenantTree::root());
-  }
+  for (Claim& claim : claims_) claim.tenant = now(claim.tenant);
+  services_.move_tenants(now);
   tenants_ = tenants.get();
   texts_.tenants = event.yaml;
   own_tenants_ = std::move(tenants);
@@ -523,6 +537,7 @@ bool State::may_archive(JobId id) const {
 void State::on(const JobsArchived& event) {
   for (const JobId id : event.jobs) {
     after_.erase(id);
+    services_.archive(id);
     jobs_.remove(id);
   }
 }

@@ -20,6 +20,7 @@
 #include "control/closed_times.hpp"
 #include "control/event.hpp"
 #include "control/hold_bills.hpp"
+#include "control/services/service_table.hpp"
 #include "control/setup.hpp"
 #include "control/state/job_table.hpp"
 #include "control/state/ledger.hpp"
@@ -153,6 +154,7 @@ class State : public DeviceHistory {
   /// When nodes are closed to jobs.
   [[nodiscard]] const ClosedTimes& closed() const { return closed_; }
 
+  [[nodiscard]] const ServiceTable& services() const { return services_; }
   /// What resource managers have lent.
   [[nodiscard]] const HoldBills& bills() const { return bills_; }
 
@@ -171,7 +173,7 @@ class State : public DeviceHistory {
   [[nodiscard]] std::span<const Reservation> slots() const { return slots_; }
   [[nodiscard]] const Changes& changes() const { return changes_; }
   /// How many passes of either kind ran up to now.
-  [[nodiscard]] std::uint64_t passes() const { return passes_; }
+  [[nodiscard]] std::uint64_t passes() const { return passes_.count; }
   /// How many jobs have ended, archived or not.
   [[nodiscard]] std::size_t ended_jobs() const { return ended_; }
 
@@ -226,7 +228,6 @@ class State : public DeviceHistory {
   void on(const DecisionDropped& event);
   void on(const NodeLent& event);
   void on(const ForeignSet& event);
-  void on(const HoldBilled& event) { bills_.bill(event); }
   void on(const ReplicaChanged& event);
   void on(const MaintenanceSet& event);
   void on(const LemonFound& event);
@@ -328,8 +329,11 @@ class State : public DeviceHistory {
   std::vector<float> risk_;  ///< by node; empty while no node is a lemon
   std::vector<Reservation> slots_;
   Changes changes_;
-  std::array<std::optional<Instant>, 2> last_pass_;
-  std::uint64_t passes_ = 0;
+  struct PassTimes {
+    std::array<std::optional<Instant>, 2> last;
+    std::uint64_t count = 0;
+  };
+  PassTimes passes_;
   SharePeriod share_period_;  ///< only where keeps_share_period(); else empty
   std::size_t ended_ = 0;
 
@@ -338,6 +342,7 @@ class State : public DeviceHistory {
   JobUsage total_;
   std::vector<JobUsage> by_tenant_;
   HoldBills bills_;
+  ServiceTable services_;
 };
 
 }  // namespace orrery

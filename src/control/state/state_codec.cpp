@@ -183,6 +183,7 @@ Status StateCodec::make_again(State& state, const Parts& parts) {
     state.requests_.ages.emplace_back(each.at, each.request);
   }
   make_queue(state);
+  state.services_.take_up(state.jobs_);
   make_fleet(state, parts);
   make_usage(state, parts);
   if (Status plans = make_plans(state, parts); !plans) return plans;

@@ -194,8 +194,8 @@ double State::device_seconds(JobId id, FleetTypeId type, Instant now) const {
 }
 
 void State::on(const PassDone& event) {
-  last_pass_[static_cast<std::size_t>(event.kind)] = now_;
-  ++passes_;
+  passes_.last[static_cast<std::size_t>(event.kind)] = now_;
+  ++passes_.count;
   const bool shares = keeps_share_period(policy_);
   if (shares && event.kind == PassKind::kFull) {
     renew_share_period(situation(now_), policy_, share_period_);

@@ -84,6 +84,7 @@ class StateRanges {
     for (const Reservation& slot : s_.slots_) {
       if (Wrong wrong = wrong_of(slot)) return fmt::format("a slot has {}", wrong);
     }
+    if (Wrong wrong = services()) return wrong;
     if (Wrong wrong = others()) return wrong;
     return ledger();
   }
@@ -101,6 +102,8 @@ class StateRanges {
   [[nodiscard]] Wrong wrong_of(const Ghost& ghost);
   [[nodiscard]] Wrong wrong_of(const Reservation& slot) const;
   [[nodiscard]] Wrong sizes() const;
+  [[nodiscard]] Wrong wrong_of(const ServiceRevision& revision) const;
+  [[nodiscard]] Wrong services() const;
   [[nodiscard]] Wrong others() const;
   [[nodiscard]] std::optional<std::string> ledger() const;
 
@@ -272,6 +275,40 @@ Wrong StateRanges::wrong_of(const Reservation& slot) const {
   if (!is_sum(slot.lost_device_seconds)) return "a loss that is no number";
   for (const PlacedGang& gang : slot.gangs) {
     if (Wrong wrong = wrong_of(gang, s_.jobs_[slot.job].submission->request)) return wrong;
+  }
+  return nullptr;
+}
+
+Wrong StateRanges::wrong_of(const ServiceRevision& revision) const {
+  if (revision.number == 0) return "a service has no revision";
+  if (revision.replica == nullptr) return "a service has no replica to start";
+  const JobRequest& request = revision.replica->request;
+  if (request.kind != JobKind::kServe || !request.array.valid()) return "a service is none";
+  if (request.tenant.value() >= s_.tenants_->size()) return "a service is of no tenant";
+  if (!is_length(revision.replica->prepare.compile)) return "a service compiles below nothing";
+  return wrong_of(request) == nullptr ? nullptr : "a service asks for what is not there";
+}
+
+Wrong StateRanges::services() const {
+  std::set<ArrayId> arrays;
+  for (const auto& [id, service] : s_.services_.all()) {
+    if (service.id != id || id.value() >= s_.jobs_.size()) return "a service is of no job";
+    if (Wrong wrong = wrong_of(service.revision)) return wrong;
+    if (!arrays.insert(service.revision.replica->request.array).second) {
+      return "two services have one array";
+    }
+    if (!service.update) continue;
+    if (Wrong wrong = wrong_of(service.update->to)) return wrong;
+  }
+  for (const auto& [job, member] : s_.services_.memberships_) {
+    if (!s_.jobs_.has(job)) return "a replica is no job";
+    const Job& replica = s_.jobs_[job];
+    if (ended(replica.phase)) continue;
+    const Service* service = s_.services_.find(member.service);
+    const ArrayId array = replica.submission->request.array;
+    if (service == nullptr || service->revision.replica->request.array != array) {
+      return "a replica is of no service";
+    }
   }
   return nullptr;
 }

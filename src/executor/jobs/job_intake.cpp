@@ -158,7 +158,7 @@ Status check_live(const JobSpec& spec) {
                        fmt::format("the job has nothing to start, expected launch{}",
                                    spec.kind == JobKind::kServe ? " or revisions" : ""));
   }
-  for (const RevisionSpec& revision : spec.revisions) {
+  for (const RevisionSpec& revision : spec.service.revisions) {
     if (revision.artifact.starts_with('/')) continue;
     return input_error(revision.where, fmt::format("artifact is \"{}\", expected an absolute path: "
                                                    "nodes have another working directory",
@@ -180,6 +180,14 @@ Status check_live(const JobSpec& spec) {
                        "memory (peer_copy is for simulations)");
   }
   return {};
+}
+
+/// Makes the only job of a service its first replica: later ones join its array.
+void make_replica(JobRequest& request, ArrayId array) {
+  if (request.kind != JobKind::kServe || request.array.valid()) return;
+  request.array = array;
+  request.name += "[0]";
+  if (keeps_distance(request)) request.class_id = ClassId();
 }
 
 /// Returns the POSIX user of a text's jobs. Error: the job's tenant has a user, and the submitter
@@ -214,6 +222,11 @@ void JobIntake::take_up_jobs(const State& state) {
     if (job.submission->request.array.valid()) {
       arrays_ = std::max(arrays_, job.submission->request.array.value() + 1);
     }
+  }
+  for (const auto& [id, service] : state.services().all()) {
+    facts_->classes().take_up(service.revision.replica->request);
+    arrays_ = std::max(arrays_, service.revision.replica->request.array.value() + 1);
+    if (service.update) facts_->classes().take_up(service.update->to.replica->request);
   }
 }
 
@@ -310,6 +323,7 @@ Result<std::vector<SubmitJob>> JobIntake::read(const JobText& text, const State&
   if (!run_as) return forward_error(run_as);
   std::vector<SubmitJob> jobs;
   for (Submission& job : jobs_of(*spec, *submission, ArrayId(arrays_), facts_->classes())) {
+    make_replica(job.request, ArrayId(arrays_));
     jobs.push_back({std::move(job), text.text, text.submitter, *run_as});
   }
   if (jobs.front().submission.request.array.valid()) ++arrays_;
@@ -326,7 +340,9 @@ Result<std::vector<JobRequest>> JobIntake::resolve_again(const Job& like, const 
   Result<JobRequest> request = resolve(*spec, state, now);
   if (!request) return forward_error(request);
   request->deadline = former.deadline;
-  return requests_of(*spec, *request, former.array, facts_->classes());
+  std::vector<JobRequest> requests = requests_of(*spec, *request, former.array, facts_->classes());
+  for (JobRequest& each : requests) make_replica(each, former.array);
+  return requests;
 }
 
 }  // namespace orrery

@@ -15,6 +15,21 @@ bool waits(const State& state, JobId id) {
   return !ended(job.phase) && !holds_devices(job.phase) && !job.spec.empty();
 }
 
+/// Returns the request of a job among those of its text; nullptr: it has none. Replicas of a role
+/// are alike, and there may be more than the text says. Of an array, some jobs may have ended, or
+/// have devices: `next` is the first request that may be that of the next job.
+const JobRequest* request_of(const JobRequest& former, const std::vector<JobRequest>& requests,
+                             std::size_t& next) {
+  if (former.kind == JobKind::kServe && former.array.valid()) {
+    const auto found = std::ranges::find_if(requests, [&](const JobRequest& each) {
+      return each.roles.front().name == former.roles.front().name;
+    });
+    return found == requests.end() ? nullptr : &*found;
+  }
+  while (next < requests.size() && requests[next].name != former.name) ++next;
+  return next == requests.size() ? nullptr : &requests[next];
+}
+
 }  // namespace
 
 void RequestRenewal::add_waiting(const State& state) {
@@ -61,10 +76,10 @@ std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& inta
       if (why.kind == ErrorKind::kInfeasible) never_.emplace(id, why.message);
       continue;
     }
-    // Some jobs of the array may have ended, or have devices.
-    while (next < requests->size() && (*requests)[next].name != job.name) ++next;
-    if (next == requests->size()) continue;
-    JobRequest request = (*requests)[next];
+    const JobRequest* now_asked = request_of(former, *requests, next);
+    if (now_asked == nullptr) continue;
+    JobRequest request = *now_asked;
+    request.name = former.name;
     request.priority = former.priority;
     request.time_limit = former.time_limit;
     request.estimate = former.estimate;

@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "executor/services/service_change.hpp"
+
 namespace orrery {
 namespace {
 
@@ -92,6 +94,24 @@ void Submissions::classify(ChangeJob& change) {
 void Submissions::refuse(Error why, const Answered& answered) {
   options_.host.control().after_durable(
       [why = std::move(why), answered] { answered(tl::unexpected(why)); });
+}
+
+void Submissions::update(const JobText& text, JobId replica, const std::string& request_id,
+                         Answered answered) {
+  LiveHost& host = options_.host;
+  if (Status running = host.check_running(); !running) return refuse(running.error(), answered);
+  const Result<std::vector<SubmitJob>> jobs = read(text);
+  if (!jobs) return refuse(jobs.error(), answered);
+  if (Status possible = options_.agents.check_user(jobs->front().run_as); !possible) {
+    return refuse(possible.error(), answered);
+  }
+  Result<UpdateService> change = service_change(state(), replica, text, *jobs);
+  if (!change) return refuse(change.error(), answered);
+  host.handle(*std::move(change), request_id, [answered](const Answer& answer) {
+    if (!answer.status) return answered(tl::unexpected(answer.status.error()));
+    answered(std::vector{answer.job});
+  });
+  host.changed();
 }
 
 void Submissions::submit(const JobText& text, const std::string& request_id, Answered answered) {

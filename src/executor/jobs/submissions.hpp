@@ -38,6 +38,9 @@ class Submissions {
   /// Returns JobIntake::appraise() of the jobs of a text that was not submitted yet. A text that
   /// names neither a deadline nor a budget is not read. Errors: those of submit().
   [[nodiscard]] Result<std::string> appraise(const JobText& text, const std::string& request_id);
+  /// Updates the service of a replica's job to what a text asks for. `answered` is called with the
+  /// job of the service's first replica.
+  void update(const JobText& text, JobId replica, const std::string& request_id, Answered answered);
   /// Sets the class that a job has with the new values. Precondition: it has not ended.
   void classify(ChangeJob& change);
 

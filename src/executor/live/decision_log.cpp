@@ -197,6 +197,20 @@ void DecisionLog::on(const ReplicaChanged& event) {
                    {"endpoint", event.report.endpoint}});
 }
 
+void DecisionLog::on(const ServiceUpdating& event) {
+  info(event.back.empty() ? "service is updated" : "service goes back",
+       {{"service", event.service.value()},
+        {"name", event.replica.request.name.substr(0, event.replica.request.name.rfind('['))},
+        {"revision", event.revision},
+        {"replicas", event.replicas},
+        {"why", event.back}});
+}
+
+void DecisionLog::on(const ServiceUpdated& event) {
+  const std::string_view what = event.outcome.empty() ? "update done" : "update given up";
+  info(what, {{"service", event.service.value()}, {"why", event.outcome}});
+}
+
 void DecisionLog::on(const MaintenanceSet& event) {
   info(event.nodes.empty() ? "maintenance over" : "maintenance", {{"window", event.window},
                                                                   {"nodes", event.nodes.size()},

@@ -45,6 +45,8 @@ class DecisionLog {
   void on(const ForeignSet& event);
   void on(const HoldBilled& event);
   void on(const ReplicaChanged& event);
+  void on(const ServiceUpdating& event);
+  void on(const ServiceUpdated& event);
   void on(const MaintenanceSet& event);
   /// Other events write no line.
   template <class Other>

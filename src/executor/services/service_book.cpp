@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <type_traits>
 #include <utility>
 
@@ -16,31 +15,18 @@ namespace {
 
 constexpr double kMillion = 1e6;
 
-/// Returns the index in the name of a job of an array; none: it is in no array.
-std::optional<std::uint64_t> index_of(const Job& job) {
-  const std::size_t bracket = job.name.rfind('[');
-  if (bracket == job.name.npos) return std::nullopt;
-  std::uint64_t index = 0;
-  const char* const end = job.name.data() + job.name.size();
-  const auto [at, error] = std::from_chars(job.name.data() + bracket + 1, end, index);
-  if (error != std::errc() || at == end || *at != ']') return std::nullopt;
-  return index;
-}
-
 bool takes_requests(const Job& job) {
   const ReplicaState* replica = replica_of(job);
   return job.phase == JobPhase::kRunning && replica != nullptr &&
          replica->report.phase == ReplicaPhase::kReady;
 }
 
-/// Returns the name that clients ask a service for: that of its revision, else the service's.
-std::string model_in(const Job& job) {
-  const Result<Document> document = Document::parse(job.spec, "the job's spec");
-  if (document) {
-    const Result<JobSpec> spec = read_job_spec(*document);
-    if (spec && !spec->revisions.empty()) return spec->revisions.front().model;
-  }
-  return service_name(job);
+/// Returns what a spec says of its service; a spec of rehearsals says nothing.
+ServiceSpec service_in(const std::string& text) {
+  const Result<Document> document = Document::parse(text, "the job's spec");
+  if (!document) return {};
+  Result<JobSpec> spec = read_job_spec(*document);
+  return spec ? std::move(spec->service) : ServiceSpec();
 }
 
 std::string state_word(const Job& job) {
@@ -131,11 +117,13 @@ bool is_replica(const Job& job) {
   return job.terms && job.terms->kind == JobKind::kServe;
 }
 
-std::string service_name(const Job& job) { return job.name.substr(0, job.name.rfind('[')); }
+std::string service_name(std::string_view job_name) {
+  return std::string(job_name.substr(0, job_name.rfind('[')));
+}
 
-std::uint64_t service_of(const Job& job) {
-  const std::optional<std::uint64_t> index = index_of(job);
-  return job.id.value() - std::min<std::uint64_t>(index.value_or(0), job.id.value());
+std::uint64_t ServiceBook::service_of(const Job& job) const {
+  const ReplicaMembership* member = state_.services().membership(job.id);
+  return member == nullptr ? job.id.value() : member->service.value();
 }
 
 bool ServiceBook::concerns(const Event& event) {
@@ -145,32 +133,47 @@ bool ServiceBook::concerns(const Event& event) {
         return std::is_same_v<What, ReplicaChanged> || std::is_same_v<What, JobStopping> ||
                std::is_same_v<What, JobRunning> || std::is_same_v<What, JobStarted> ||
                std::is_same_v<What, JobEnded> || std::is_same_v<What, JobSubmitted> ||
-               std::is_same_v<What, TenantsSet>;
+               std::is_same_v<What, TenantsSet> || std::is_same_v<What, ServiceUpdated>;
       },
       event);
 }
 
-const std::string& ServiceBook::model_of(std::uint64_t service, const Job& job) {
-  Account& account = accounts_[service];
-  if (account.model.empty()) account.model = model_in(job);
-  return account.model;
+const std::string& ServiceBook::model_of(std::uint64_t service, const std::string& name,
+                                         const std::string& spec) {
+  std::string& model = accounts_[service].model;
+  if (model.empty()) {
+    const ServiceSpec service_spec = service_in(spec);
+    model = service_spec.revisions.empty() ? name : service_spec.revisions.front().model;
+  }
+  return model;
+}
+
+const ServiceBook::KnownRevision& ServiceBook::revision(std::uint64_t service, std::uint32_t number,
+                                                        const std::string& spec) {
+  KnownRevision& known = accounts_[service].revisions[number];
+  if (known.id.empty()) {
+    const ServiceSpec said = service_in(spec);
+    known.id = said.revisions.empty() ? fmt::format("{}", number) : said.revisions.front().id;
+    known.slo = said.slo;
+  }
+  return known;
 }
 
 const RouteTable& ServiceBook::table() {
   std::map<std::uint64_t, RoutedService> services;
-  for (const Job& job : state_.all_jobs()) {
-    if (!is_replica(job) || ended(job.phase)) continue;
-    const std::uint64_t id = service_of(job);
-    RoutedService& service = services[id];
-    if (service.name.empty()) {
-      service.id = id;
-      service.name = service_name(job);
-      service.model = model_of(id, job);
-      service.tenant = state_.tenants().path(job.tenant);
+  for (const auto& [number, known] : state_.services().all()) {
+    const JobRequest& request = known.revision.replica->request;
+    RoutedService& service = services[number.value()];
+    service.id = number.value();
+    service.name = service_name(request.name);
+    service.model = model_of(service.id, service.name, known.revision.texts.spec);
+    service.tenant = state_.tenants().path(request.tenant);
+    for (const JobId replica : known.live) {
+      const Job& job = state_.job(replica);
+      if (!takes_requests(job)) continue;
+      const ReplicaReport& report = replica_of(job)->report;
+      service.replicas.push_back({replica.value(), job.attempt, report.endpoint, report.slots});
     }
-    if (!takes_requests(job)) continue;
-    const ReplicaReport& report = replica_of(job)->report;
-    service.replicas.push_back({job.id.value(), job.attempt, report.endpoint, report.slots});
   }
   std::erase_if(accounts_, [&](const auto& each) { return !services.contains(each.first); });
   // The first of a tenant's services with one model that has a replica has the requests.
@@ -191,11 +194,11 @@ const RouteTable& ServiceBook::table() {
 
 void ServiceBook::add_tokens(const GatewayReport& before, const GatewayReport& now) {
   for (const ServiceReport& report : now.services) {
-    if (!state_.has(JobId::at(report.service))) continue;
+    const std::vector<JobId> replicas = replicas_of(report.service);
+    if (replicas.empty()) continue;
     Account& account = accounts_[report.service];
     if (!account.dollars) {
-      account.dollars =
-          dollars_of(replicas_of(report.service, state_.job(JobId::at(report.service))));
+      account.dollars = dollars_of(replicas);
       continue;  // what came before is in neither sum
     }
     const std::uint64_t earlier = tokens_of(report_on(before, report.service));
@@ -226,16 +229,10 @@ void ServiceBook::forget_silent() {
   });
 }
 
-std::vector<JobId> ServiceBook::replicas_of(std::uint64_t service, const Job& one) const {
-  if (!index_of(one)) return {one.id};
-  const std::string name = service_name(one);
-  std::vector<JobId> jobs;
-  for (std::uint64_t index = 0; service + index < state_.jobs(); ++index) {
-    const JobId id = JobId::at(service + index);
-    if (!state_.has(id)) continue;  // archived
-    if (state_.job(id).name != fmt::format("{}[{}]", name, index)) break;
-    jobs.push_back(id);
-  }
+std::vector<JobId> ServiceBook::replicas_of(std::uint64_t service) const {
+  const JobId first = JobId::at(service);
+  std::vector<JobId> jobs = state_.services().replicas(first);
+  if (jobs.empty() && state_.has(first)) jobs.push_back(first);
   return jobs;
 }
 
@@ -245,11 +242,14 @@ double ServiceBook::dollars_of(const std::vector<JobId>& jobs) const {
   return sum;
 }
 
-ReplicaView ServiceBook::replica_view(const Job& job) const {
+ReplicaView ServiceBook::replica_view(const Job& job) {
   ReplicaView view;
   view.job = job.id;
   view.attempt = job.attempt;
   view.state = state_word(job);
+  if (const ReplicaMembership* member = state_.services().membership(job.id)) {
+    view.revision = revision(member->service.value(), member->revision, job.spec).id;
+  }
   if (holds_devices(job.phase) && !job.placed.empty() && !job.placed[0].empty()) {
     view.node = job.placed[0][0].node;
   }
@@ -270,19 +270,41 @@ ReplicaView ServiceBook::replica_view(const Job& job) const {
   return view;
 }
 
+void ServiceBook::add_update(ServiceSummary& summary) {
+  const Service* service = state_.services().find(JobId::at(summary.id));
+  if (service == nullptr) return;
+  const auto known = [&](const ServiceRevision& of) -> const KnownRevision& {
+    return revision(summary.id, of.number, of.texts.spec);
+  };
+  summary.revision = known(service->revision).id;
+  summary.slo = known(service->revision).slo;
+  summary.outcome = service->outcome;
+  if (!service->update) return;
+  const ServiceUpdate& update = *service->update;
+  UpdateView& view = summary.update.emplace();
+  view = {known(update.to).id, update.replicas, 0, update.back};
+  for (const JobId replica : service->live) {
+    const bool wanted = state_.services().membership(replica)->revision == update.to.number;
+    if (wanted && takes_requests(state_.job(replica))) ++view.ready;
+  }
+}
+
 ServiceSummary ServiceBook::summary(JobId one) {
   forget_silent();
   const Job& job = state_.job(one);
   ServiceSummary summary;
   summary.id = service_of(job);
-  summary.name = service_name(job);
-  summary.model = model_of(summary.id, job);
-  const std::vector<JobId> jobs = replicas_of(summary.id, job);
+  summary.name = service_name(job.name);
+  summary.model = model_of(summary.id, summary.name, job.spec);
+  add_update(summary);
+  const std::vector<JobId> jobs = replicas_of(summary.id);
+  const bool over = state_.services().find(JobId::at(summary.id)) == nullptr;
   std::vector<ReplicaReport> ready;
   double dollars_s = 0;
   for (const JobId id : jobs) {
     const Job& each = state_.job(id);
-    summary.replicas.push_back(replica_view(each));
+    const bool shown = over || !ended(each.phase) || each.phase == JobPhase::kFailed;
+    if (shown) summary.replicas.push_back(replica_view(each));
     if (!takes_requests(each)) continue;
     ready.push_back(replica_of(each)->report);
     const double held = (clock_.now() - each.first_start).count_seconds();
@@ -295,8 +317,8 @@ ServiceSummary ServiceBook::summary(JobId one) {
   }
   const Account& account = accounts_[summary.id];
   if (account.dollars && account.tokens > 0) {
-    summary.usd_per_million_tokens =
-        (dollars_of(jobs) - *account.dollars) * kMillion / static_cast<double>(account.tokens);
+    const double dollars = std::max(dollars_of(jobs) - *account.dollars, 0.0);
+    summary.usd_per_million_tokens = dollars * kMillion / static_cast<double>(account.tokens);
   }
   summary.predicted = predict(ready, summary.measured, dollars_s);
   return summary;

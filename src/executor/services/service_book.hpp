@@ -1,10 +1,9 @@
 // executor/services/service_book.hpp - the services of a live cluster: the table of routes that
 // its gateways route by, and what gateways and replicas have measured.
 //
-// A service is the array of a job of kind Serve; each of its jobs is a replica. The table follows
-// from control's state and the keys alone. Owned by the controller, on its loop; soft: after a
-// takeover gateways report again, and meanwhile route by their last table.
-// Invariants:
+// Each replica of a service is a job of kind Serve (control/services/service_table.hpp). The table
+// follows from control's state and the keys alone. Owned by the controller, on its loop; soft:
+// after a takeover gateways report again, and meanwhile route by their last table. Invariants:
 // 1. A replica is in the table only while its job runs and the report of its present attempt says
 //    ready.
 // 2. Epochs grow with every change of the table, also from one controller to the next: they count
@@ -16,12 +15,14 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "control/state/state.hpp"
 #include "executor/live/control_clock.hpp"
 #include "serving/gateway_report.hpp"
 #include "serving/route_table.hpp"
+#include "workload/service_spec.hpp"
 
 namespace orrery {
 
@@ -29,8 +30,9 @@ namespace orrery {
 struct ReplicaView {
   JobId job;
   std::uint32_t attempt = 0;
-  std::string state;  ///< requested, placed, a ReplicaPhase, failed or gone
-  NodeId node;        ///< where it has devices; none: nowhere
+  std::string revision;  ///< id of the revision that it runs
+  std::string state;     ///< requested, placed, a ReplicaPhase, failed or gone
+  NodeId node;           ///< where it has devices; none: nowhere
   ReplicaReport report;
   std::uint32_t in_flight = 0;     ///< requests that gateways have sent it
   std::optional<Duration> starts;  ///< from its devices to its first token
@@ -45,13 +47,25 @@ struct ServicePrediction {
   double usd_per_million_tokens = 0;
 };
 
+/// An update of a service that is under way.
+struct UpdateView {
+  std::string revision;        ///< id of the revision that is wanted
+  std::uint32_t replicas = 0;  ///< wanted
+  std::uint32_t ready = 0;     ///< of that revision
+  std::string back;            ///< why the service goes back to that revision; empty: it goes on
+};
+
 struct ServiceSummary {
   std::uint64_t id = 0;
   std::string name;
   std::string model;
-  std::vector<std::string> urls;  ///< of the gateways that report
-  std::vector<ReplicaView> replicas;
-  ServiceReport measured;  ///< of all gateways together
+  std::string revision;               ///< id; while it is updated, of the one before
+  std::optional<UpdateView> update;   ///< none is under way
+  std::string outcome;                ///< why the last update did not succeed; empty: it did
+  std::vector<std::string> urls;      ///< of the gateways that report
+  std::vector<ReplicaView> replicas;  ///< that have not ended or have failed; all of one that ended
+  ServiceReport measured;             ///< of all gateways together
+  SloSpec slo;                        ///< what is to be kept
   /// Dollars of the replicas for a million tokens, prompts included, since this controller heard of
   /// the service; none: there were no tokens.
   std::optional<double> usd_per_million_tokens;
@@ -85,17 +99,30 @@ class ServiceBook {
     GatewayReport report;
     Instant heard;
   };
+  /// What the text of a revision says.
+  struct KnownRevision {
+    std::string id;
+    SloSpec slo;
+  };
   /// What is known of a service since this controller heard of it.
   struct Account {
     std::string model;
     std::optional<double> dollars;  ///< of its replicas when the first report came
     std::uint64_t tokens = 0;       ///< since then
+    std::map<std::uint32_t, KnownRevision> revisions;  ///< by number
   };
 
-  [[nodiscard]] const std::string& model_of(std::uint64_t service, const Job& job);
-  [[nodiscard]] ReplicaView replica_view(const Job& job) const;
+  [[nodiscard]] std::uint64_t service_of(const Job& job) const;
+  /// Returns the name that clients ask a service for: that of the revision in `spec`, else `name`.
+  [[nodiscard]] const std::string& model_of(std::uint64_t service, const std::string& name,
+                                            const std::string& spec);
+  /// Returns what the text of a revision, `spec`, says.
+  [[nodiscard]] const KnownRevision& revision(std::uint64_t service, std::uint32_t number,
+                                              const std::string& spec);
+  [[nodiscard]] ReplicaView replica_view(const Job& job);
+  void add_update(ServiceSummary& summary);
   void add_tokens(const GatewayReport& before, const GatewayReport& now);
-  [[nodiscard]] std::vector<JobId> replicas_of(std::uint64_t service, const Job& one) const;
+  [[nodiscard]] std::vector<JobId> replicas_of(std::uint64_t service) const;
   [[nodiscard]] double dollars_of(const std::vector<JobId>& jobs) const;
   void forget_silent();
 
@@ -109,10 +136,7 @@ class ServiceBook {
 
 /// Whether a job is a replica of a service.
 [[nodiscard]] bool is_replica(const Job& job);
-/// Returns the number of the first job of a service's array: jobs of an array have consecutive
-/// numbers, and names that end with their index.
-[[nodiscard]] std::uint64_t service_of(const Job& job);
-/// Returns the name of the service that a job is a replica of: "chat" of "chat[3]".
-[[nodiscard]] std::string service_name(const Job& job);
+/// Returns the name of the service that a job of that name is a replica of: "chat" of "chat[3]".
+[[nodiscard]] std::string service_name(std::string_view job_name);
 
 }  // namespace orrery

@@ -130,15 +130,9 @@ TEST_F(ServiceBookTest, OfTwoServicesWithOneModelTheOneWithReplicasHasTheRequest
   EXPECT_EQ(table.services[0].replicas.size(), 1u);
 }
 
-TEST(ServiceNames, FollowFromTheJobsOfTheArray) {
-  Job job;
-  job.id = JobId(12);
-  job.name = "chat[3]";
-  EXPECT_EQ(service_of(job), 9u);
-  EXPECT_EQ(service_name(job), "chat");
-  job.name = "chat";
-  EXPECT_EQ(service_of(job), 12u);
-  EXPECT_EQ(service_name(job), "chat");
+TEST(ServiceNames, FollowFromTheNamesOfTheJobs) {
+  EXPECT_EQ(service_name("chat[3]"), "chat");
+  EXPECT_EQ(service_name("chat"), "chat");
 }
 
 }  // namespace

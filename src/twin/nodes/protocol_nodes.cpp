@@ -15,21 +15,27 @@ ProtocolNodes::ProtocolNodes(const Setup& setup, std::uint64_t seed, Outside out
     : setup_(setup),
       outside_(std::move(outside)),
       rng_(Rng::stream(seed, "nodes")),
-      processes_(setup.ignores_term, rng_,
-                 {.time = outside_.time,
-                  .up =
-                      [this](const KeeperAt& at, const ProcessUp& up) {
-                        reach_keeper(at.node, at.attempt, [up](Keeper& keeper, Instant now) {
-                          keeper.on_process_up(up, now);
-                        });
-                      },
-                  .exit =
-                      [this](const KeeperAt& at, const ProcessExit& exit) {
-                        reach_keeper(at.node, at.attempt, [exit](Keeper& keeper, Instant now) {
-                          keeper.on_process_exit(exit, now);
-                        });
-                      },
-                  .wrong = outside_.wrong}) {
+      processes_(
+          setup.ignores_term, rng_,
+          {.time = outside_.time,
+           .up =
+               [this](const KeeperAt& at, const ProcessUp& up) {
+                 reach_keeper(at.node, at.attempt,
+                              [up](Keeper& keeper, Instant now) { keeper.on_process_up(up, now); });
+               },
+           .exit =
+               [this](const KeeperAt& at, const ProcessExit& exit) {
+                 reach_keeper(at.node, at.attempt, [exit](Keeper& keeper, Instant now) {
+                   keeper.on_process_exit(exit, now);
+                 });
+               },
+           .replica =
+               [this](const KeeperAt& at, const FenceToken& token, const ReplicaReport& report) {
+                 reach_keeper(at.node, at.attempt, [token, report](Keeper& keeper, Instant) {
+                   keeper.on_replica(token, report);
+                 });
+               },
+           .wrong = outside_.wrong}) {
   const auto spread = static_cast<std::uint64_t>(2 * setup.drift + 1);
   nodes_.reserve(setup.nodes);
   for (std::size_t at = 0; at < setup.nodes; ++at) {

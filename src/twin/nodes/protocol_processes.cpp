@@ -9,7 +9,8 @@ namespace orrery {
 namespace {
 
 constexpr Duration kRankStart = Duration::seconds(1);
-constexpr Duration kEffects = Duration::seconds(20);  ///< between two of a rank
+constexpr Duration kReplicaReady = Duration::seconds(6);  ///< from its start to its first token
+constexpr Duration kEffects = Duration::seconds(20);      ///< between two of a rank
 
 }  // namespace
 
@@ -61,7 +62,11 @@ void ProtocolProcesses::start_process(const KeeperAt& at, const RankSlot& slot,
   if (!keepers_[at].emplace(slot, process).second) {
     outside_.wrong(attempt_text(at.attempt) + " has two processes on one accelerator");
   }
-  outside_.time.after(jobs_.at(at.attempt.job).work, [this, at, pid] { end(at, {pid, 0}); });
+  const ProtocolJob& job = jobs_.at(at.attempt.job);
+  const int status = job.replica == ProtocolReplica::kFails ? 1 : 0;
+  if (job.replica != ProtocolReplica::kServes) {
+    outside_.time.after(job.work, [this, at, pid, status] { end(at, {pid, status}); });
+  }
   have_effect(at, pid);
 }
 
@@ -77,6 +82,19 @@ void ProtocolProcesses::join_epoch(const KeeperAt& at, const FenceToken& token,
   outside_.time.after(kRankStart, [this, at, pid, up = ProcessUp{slot, token.epoch}] {
     if (find(at, pid) != nullptr) outside_.up(at, up);
   });
+  report_replica(at, token, pid);
+}
+
+void ProtocolProcesses::report_replica(const KeeperAt& at, const FenceToken& token,
+                                       std::uint64_t pid) {
+  if (jobs_.at(at.attempt.job).replica != ProtocolReplica::kServes) return;
+  for (const ReplicaPhase phase : {ReplicaPhase::kLoading, ReplicaPhase::kReady}) {
+    const Duration after = phase == ReplicaPhase::kLoading ? kRankStart : kReplicaReady;
+    const ReplicaReport report{.phase = phase, .endpoint = "10.0.0.1:80", .pid = pid};
+    outside_.time.after(after, [this, at, token, pid, report] {
+      if (find(at, pid) != nullptr) outside_.replica(at, token, report);
+    });
+  }
 }
 
 void ProtocolProcesses::cap_clock(const KeeperAt& at, const RankShare& share) {

@@ -20,6 +20,13 @@
 
 namespace orrery {
 
+/// What the program of a job does as a replica of a service.
+enum class ProtocolReplica : std::uint8_t {
+  kNone,    ///< it is no replica
+  kServes,  ///< it reports itself, and serves until it is told to end
+  kFails,   ///< it fails before it is ready
+};
+
 /// The true properties of a job.
 struct ProtocolJob {
   RestartPolicy restart = RestartPolicy::kWhenSafe;
@@ -28,6 +35,7 @@ struct ProtocolJob {
   std::uint16_t share = kWholeDevice;     ///< of its device, in thousandths
   Duration work = Duration::seconds(60);  ///< of an attempt, once its ranks have started
   std::string tenant = "default";
+  ProtocolReplica replica = ProtocolReplica::kNone;
 };
 
 /// The keeper of an attempt on a node.
@@ -47,6 +55,8 @@ class ProtocolProcesses {
     VirtualTime& time;
     std::function<void(const KeeperAt&, const ProcessUp&)> up;
     std::function<void(const KeeperAt&, const ProcessExit&)> exit;
+    /// A replica reports itself in an epoch.
+    std::function<void(const KeeperAt&, const FenceToken&, const ReplicaReport&)> replica;
     std::function<void(std::string)> wrong;  ///< called when a promise is broken
   };
 
@@ -94,6 +104,7 @@ class ProtocolProcesses {
   void check_start(NodeId node, const StartProcesses& start);
   void start_process(const KeeperAt& at, const RankSlot& slot, std::uint16_t share);
   void join_epoch(const KeeperAt& at, const FenceToken& token, const RankSlot& slot, double clock);
+  void report_replica(const KeeperAt& at, const FenceToken& token, std::uint64_t pid);
   /// From time to time each process writes something through the fence of its job. Epochs of an
   /// attempt may overlap while a rank leaves: its successors' rendezvous excludes it.
   void have_effect(const KeeperAt& at, std::uint64_t pid);

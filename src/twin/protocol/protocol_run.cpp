@@ -309,6 +309,9 @@ bool tenanted(std::uint64_t seed) { return seed % 5 == 3; }
 /// In one seed of four, executors and agents send reports that contradict what is known.
 bool lying(std::uint64_t seed) { return seed % 8 == 3 || seed % 8 == 6; }
 
+/// One seed in four has a service that is updated time and again.
+bool serves(std::uint64_t seed) { return seed % 4 == 2 && !tenanted(seed); }
+
 /// Whether a resource manager lends some of the nodes of a seed.
 bool lends(std::uint64_t seed, Lenders lenders) {
   return lenders == Lenders::kAll || (lenders == Lenders::kSome && seed % 3 == 2);
@@ -322,6 +325,16 @@ void fit(ProtocolJob& job, const std::optional<ManagerRules>& manager, std::size
   const auto most = static_cast<std::uint32_t>(8 * std::max(lent, nodes - lent));
   job.devices = std::min(job.devices, most);
   job.devices_min = std::min(job.devices_min, job.devices);
+}
+
+/// Begins the service of a world, or asks for another revision of it.
+void change_service(ProtocolService& service, Rng& rng) {
+  const auto replicas = 1 + static_cast<std::uint32_t>(rng.below(3));
+  service.begin(replicas);
+  const RolloutTerms terms{static_cast<std::uint32_t>(rng.below(2)), 1};
+  const bool gradual = rng.below(2) == 0;
+  service.update(replicas, gradual ? RolloutTerms{} : terms,
+                 rng.below(3) == 0 ? ProtocolReplica::kFails : ProtocolReplica::kServes);
 }
 
 const char* draw_fair_policy(Rng& rng) {
@@ -393,6 +406,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed, Lenders
   Rng window = Rng::stream(seed, "maintenance");
   Rng lies = Rng::stream(seed, "lies");
   Rng quota = Rng::stream(seed, "tenants");
+  Rng served = Rng::stream(seed, "services");
   if (tenanted(seed)) rules.policy = draw_fair_policy(quota);
   if (lends(seed, lenders)) {
     Rng holds = Rng::stream(seed, "holds");
@@ -422,6 +436,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed, Lenders
     if (lying(seed) && lies.below(2) == 0) injector.contradict();
     if (maintained(seed) && window.below(10) == 0) injector.plan_maintenance();
     if (variety.capped && other.below(10) == 0) injector.cap_power();
+    if (serves(seed) && served.below(8) == 0) change_service(world.service(), served);
   }
   world.context().note("calm");
   world.make_calm();

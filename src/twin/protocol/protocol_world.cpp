@@ -25,9 +25,18 @@ ProtocolWorld::ProtocolWorld(const ProtocolSite& site, const ProtocolRules& rule
       context_(rules, seed, std::move(trace)),
       cut_(site.topology().node_count()),
       reports_(context_),
-      disk_(context_, {[this](std::span<const Event> events) { clients_.note_durable(events); },
+      disk_(context_, {[this](std::span<const Event> events) {
+                         clients_.note_durable(events);
+                         service_.note_durable(events);
+                       },
                        [this] { controller_.written(); }}),
       clients_(context_, disk_,
+               {[this] { return controller_.lives() ? &state() : nullptr; },
+                [this](const Input& input, ControlHost::Answered answered) {
+                  controller_.handle(input, std::move(answered));
+                },
+                [this](JobId id, const ProtocolJob& job) { nodes_.ranks().know(id, job); }}),
+      service_(context_,
                {[this] { return controller_.lives() ? &state() : nullptr; },
                 [this](const Input& input, ControlHost::Answered answered) {
                   controller_.handle(input, std::move(answered));
@@ -163,6 +172,7 @@ void ProtocolWorld::make_calm() {
 
 void ProtocolWorld::tend() {
   if (lent_ && controller_.lives()) lent_->tend(state());
+  if (controller_.lives()) service_.end();
 }
 
 /// The fleet link may know an attempt on a lent node until an agent comes there again, though
@@ -172,7 +182,7 @@ bool ProtocolWorld::settled() const {
     return false;
   }
   return controller_.lives() && disk_.idle() && clients_.all_ended(state()) &&
-         state().ghosts().empty() && nodes_.keepers() == 0 &&
+         service_.ended(state()) && state().ghosts().empty() && nodes_.keepers() == 0 &&
          (lent_ || controller_.linked_attempts() == 0);
 }
 

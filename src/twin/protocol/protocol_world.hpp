@@ -21,6 +21,7 @@
 #include "twin/protocol/protocol_disk.hpp"
 #include "twin/protocol/protocol_promises.hpp"
 #include "twin/protocol/protocol_reports.hpp"
+#include "twin/protocol/protocol_service.hpp"
 #include "twin/protocol/protocol_site.hpp"
 
 namespace orrery {
@@ -39,6 +40,7 @@ class ProtocolWorld {
   [[nodiscard]] ProtocolNodes& nodes() { return nodes_; }
   [[nodiscard]] ProtocolDisk& disk() { return disk_; }
   [[nodiscard]] ProtocolClients& clients() { return clients_; }
+  [[nodiscard]] ProtocolService& service() { return service_; }
   [[nodiscard]] ProtocolReports& reports() { return reports_; }
   [[nodiscard]] ProtocolController& controller() { return controller_; }
 
@@ -63,7 +65,8 @@ class ProtocolWorld {
 
   // --- Results
 
-  /// Lets an operator look after lost nodes that a resource manager lends.
+  /// Lets an operator look after lost nodes that a resource manager lends, and the owner of the
+  /// service end it.
   void tend();
   /// Whether every job has ended, with nothing left of any, and no node is held for nothing.
   [[nodiscard]] bool settled() const;
@@ -87,6 +90,7 @@ class ProtocolWorld {
   ProtocolReports reports_;
   ProtocolDisk disk_;
   ProtocolClients clients_;
+  ProtocolService service_;
   ProtocolPromises promises_;
   ProtocolController controller_;
   ProtocolNodes nodes_;  ///< behind the others, as agents send reports while it is built

@@ -18,6 +18,7 @@ std::string in_flight_text(const v1::ServiceReplica& replica) {
 
 std::string replicas_text(const LiveText& text, const v1::ServiceView& service) {
   TextTable table({{"REPLICA", Align::kRight},
+                   {"REVISION"},
                    {"ATTEMPT", Align::kRight},
                    {"STATE"},
                    {"NODE"},
@@ -25,10 +26,11 @@ std::string replicas_text(const LiveText& text, const v1::ServiceView& service) 
                    {"IN FLIGHT", Align::kRight},
                    {"START", Align::kRight}});
   for (const v1::ServiceReplica& replica : service.replicas()) {
-    table.add({fmt::format("{}", replica.job()), fmt::format("{}", replica.attempt()),
-               replica.state(), replica.node(), replica.endpoint(), in_flight_text(replica),
+    table.add({fmt::format("{}", replica.job()), replica.revision(),
+               fmt::format("{}", replica.attempt()), replica.state(), replica.node(),
+               replica.endpoint(), in_flight_text(replica),
                replica.has_start_s() ? latency_text(replica.start_s()) : ""});
-    table.colour(2, text.colour_code(replica.state()));
+    table.colour(3, text.colour_code(replica.state()));
   }
   return table.text();
 }
@@ -41,6 +43,12 @@ std::string predicted_step_text(const v1::ServicePrediction& predicted) {
   return latency_text(predicted.tpot_s()) + (full.empty() ? "" : ", " + full + " when full");
 }
 
+/// Returns "800 ms", or "800 ms, missed"; "": there is no target.
+std::string target_text(double target, double measured) {
+  const std::string text = latency_text(target);
+  return text.empty() || measured <= target ? text : text + ", missed";
+}
+
 std::string figures_text(const v1::ServiceView& service) {
   const v1::ServicePrediction& predicted = service.predicted();
   const auto dollars = [](double usd) {
@@ -49,20 +57,37 @@ std::string figures_text(const v1::ServiceView& service) {
   TextTable table({{fmt::format("LAST {:.0f} s", service.window_s())},
                    {"P50", Align::kRight},
                    {"P99", Align::kRight},
+                   {"TARGET P99"},
                    {"PREDICTED"}});
   table.add({"TTFT", latency_text(service.ttft_s().p50()), latency_text(service.ttft_s().p99()),
+             target_text(service.ttft_p99_target_s(), service.ttft_s().p99()),
              latency_text(predicted.ttft_s())});
   table.add({"TPOT", latency_text(service.tpot_s().p50()), latency_text(service.tpot_s().p99()),
+             target_text(service.tpot_p99_target_s(), service.tpot_s().p99()),
              predicted_step_text(predicted)});
   const std::string most = rate_text(predicted.tokens_s());
   table.add(
-      {"tokens/s", rate_text(service.tokens_s()), "", most.empty() ? "" : most + " when full"});
+      {"tokens/s", rate_text(service.tokens_s()), "", "", most.empty() ? "" : most + " when full"});
   const std::string least =
       predicted.usd_per_million_tokens() > 0 ? dollars(predicted.usd_per_million_tokens()) : "";
   table.add({"$ per million tokens",
              service.has_usd_per_million_tokens() ? dollars(service.usd_per_million_tokens()) : "",
-             "", least.empty() ? "" : least + " when full"});
+             "", "", least.empty() ? "" : least + " when full"});
   return table.text();
+}
+
+/// Returns how far the update of a service is, or why the last one did not succeed; "": neither.
+std::string update_text(const v1::ServiceView& service) {
+  if (!service.has_update()) {
+    return service.outcome().empty()
+               ? ""
+               : one_line("the last update did not succeed: " + service.outcome()) + "\n";
+  }
+  const v1::ServiceUpdate& update = service.update();
+  const std::string why = update.back().empty() ? "" : ", going back: " + update.back();
+  return one_line(fmt::format("update to revision {}: {} of {} ready{}", update.revision(),
+                              update.ready(), counted(update.replicas(), "replica"), why)) +
+         "\n";
 }
 
 std::string counts_text(const v1::ServiceCounts& counts) {
@@ -84,7 +109,7 @@ std::string service_text(const LiveText& text, const v1::ServiceView& service) {
                                 ? ", no gateway is connected"
                                 : fmt::format(" at {}", fmt::join(service.endpoints(), ", "));
   return one_line(fmt::format("service {}: model {}{}", service.name(), service.model(), where)) +
-         "\n" + replicas_text(text, service) + "\n" + figures_text(service) +
+         "\n" + update_text(service) + replicas_text(text, service) + "\n" + figures_text(service) +
          counts_text(service.counts());
 }
 

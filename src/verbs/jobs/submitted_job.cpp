@@ -126,7 +126,7 @@ std::string key_note(const SubmittedSpec& spec, const v1::SubmitJobResponse& job
   const Result<Document> document = Document::parse(spec.text, spec.file);
   if (!document) return "";
   const Result<JobSpec> read = read_job_spec(*document);
-  if (!read || read->revisions.empty()) return "";
+  if (!read || read->service.revisions.empty()) return "";
   return fmt::format(
       "`orrery serve --key {}` makes a key for this service and shows how to call it\n", job.id());
 }

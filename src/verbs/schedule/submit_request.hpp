@@ -60,6 +60,7 @@ struct SubmitOptions {
   SubmittedTerms terms;
   bool wait = false;
   bool dry_run = false;
+  bool update = false;  ///< whether a running service gets what the spec says
 };
 
 /// Returns the last part of a path, with '-' for each character that a job's name cannot have;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/text/quantity_text.hpp"
 #include "base/text/utf8.hpp"
 #include "runtime/checkpoint/checkpoint_directory.hpp"
 #include "verbs/option_text.hpp"
@@ -52,24 +53,44 @@ Result<std::filesystem::path> model_of(const std::string& typed) {
                                      shown));
 }
 
-Result<std::filesystem::path> artifact_of(EngineName engine, const std::string& typed) {
-  if (engine == EngineName::kOrrery) return model_of(typed);
-  const Result<std::string> path = engine_artifact(engine, typed);
+}  // namespace
+
+Result<std::string> served_artifact(EngineName engine, const std::string& typed) {
+  if (engine != EngineName::kOrrery) return engine_artifact(engine, typed);
+  const Result<std::filesystem::path> path = model_of(typed);
   if (!path) return tl::unexpected(path.error());
-  return *path;
+  return path->string();
 }
 
-}  // namespace
+void take_rollout(const RolloutOptions& options, RolloutSpec& rollout) {
+  rollout.surge = options.surge.value_or(rollout.surge);
+  rollout.unavailable = options.unavailable.value_or(rollout.unavailable);
+}
+
+Status take_slo(const std::vector<std::string>& typed, SloSpec& slo) {
+  for (const std::string& each : typed) {
+    const std::size_t mark = each.find('=');
+    const std::string key = each.substr(0, mark);
+    if (mark == each.npos || (key != "ttft_p99" && key != "tpot_p99")) {
+      return input_error({}, fmt::format("--slo: \"{}\", expected ttft_p99=TIME or tpot_p99=TIME",
+                                         printable(each, 60)));
+    }
+    const Result<Seconds> time = parse<Seconds>(each.substr(mark + 1));
+    if (!time) return input_error({}, fmt::format("--slo: {}: {}", key, time.error().message));
+    (key == "ttft_p99" ? slo.ttft_p99 : slo.tpot_p99) = *time;
+  }
+  return {};
+}
 
 Result<std::string> service_spec(const ServiceOptions& options,
                                  const std::vector<std::string>& arguments) {
   const Result<EngineName> engine = word_option<EngineName>("engine", options.engine);
   if (!engine) return tl::unexpected(engine.error());
-  const Result<std::filesystem::path> artifact = artifact_of(*engine, options.artifact);
+  const Result<std::string> artifact = served_artifact(*engine, options.artifact);
   if (!artifact) return tl::unexpected(artifact.error());
   JobSpec spec;
   spec.kind = JobKind::kServe;
-  spec.name = options.name.empty() ? job_name_of(artifact->string()) : options.name;
+  spec.name = options.name.empty() ? job_name_of(*artifact) : options.name;
   spec.tenant = options.tenant;
   spec.restart = {.policy = RestartPolicy::kAtOnce, .max = kRestarts, .where = {}};
   RoleSpec role;
@@ -79,10 +100,12 @@ Result<std::string> service_spec(const ServiceOptions& options,
   spec.roles.push_back(std::move(role));
   RevisionSpec revision;
   revision.model = options.model.empty() ? spec.name : options.model;
-  revision.artifact = artifact->string();
+  revision.artifact = *artifact;
   revision.engine.name = *engine;
   revision.engine.arguments = arguments;
-  spec.revisions.push_back(std::move(revision));
+  spec.service.revisions.push_back(std::move(revision));
+  take_rollout(options.rollout, spec.service.rollout);
+  if (Status taken = take_slo(options.slo, spec.service.slo); !taken) return forward_error(taken);
   return checked_job_text(spec);
 }
 

@@ -4,12 +4,27 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "workload/revision_spec.hpp"
+#include "workload/service_spec.hpp"
 
 namespace orrery {
+
+/// How replicas are replaced, as typed; what is not given stays as it is.
+struct RolloutOptions {
+  std::optional<std::uint32_t> surge;
+  std::optional<std::uint32_t> unavailable;
+};
+
+/// Takes over what is given.
+void take_rollout(const RolloutOptions& options, RolloutSpec& rollout);
+
+/// Takes over latencies as typed: "ttft_p99=800ms". Error (kInput): an unknown key, or no time.
+[[nodiscard]] Status take_slo(const std::vector<std::string>& typed, SloSpec& slo);
 
 /// The options, as typed.
 struct ServiceOptions {
@@ -21,7 +36,13 @@ struct ServiceOptions {
   std::uint32_t accelerators = 1;  ///< of each replica
   std::vector<std::string> types;  ///< acceptable accelerators; empty: any
   std::string tenant = "default";
+  RolloutOptions rollout;
+  std::vector<std::string> slo;  ///< as take_slo() reads them
 };
+
+/// Returns the absolute path of a model that the engine can serve. Error (kInput): what is wrong
+/// with it.
+[[nodiscard]] Result<std::string> served_artifact(EngineName engine, const std::string& typed);
 
 /// Returns the spec of a service; `arguments` are passed on to its inference engine. Errors
 /// (kInput): a model that cannot be served, with what can; those of the options.

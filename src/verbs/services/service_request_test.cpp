@@ -58,10 +58,10 @@ TEST_F(ServedCheckpointTest, IsServedUnderTheNameOfItsDirectory) {
   const JobSpec spec = spec_of({.artifact = directory_ + "/"});
   EXPECT_EQ(spec.kind, JobKind::kServe);
   EXPECT_EQ(spec.name, "my-run");
-  ASSERT_EQ(spec.revisions.size(), 1u);
-  EXPECT_EQ(spec.revisions[0].model, "my-run");
-  EXPECT_EQ(spec.revisions[0].artifact, directory_);
-  EXPECT_EQ(spec.revisions[0].engine.arguments, (std::vector<std::string>{"--slots", "4"}));
+  ASSERT_EQ(spec.service.revisions.size(), 1u);
+  EXPECT_EQ(spec.service.revisions[0].model, "my-run");
+  EXPECT_EQ(spec.service.revisions[0].artifact, directory_);
+  EXPECT_EQ(spec.service.revisions[0].engine.arguments, (std::vector<std::string>{"--slots", "4"}));
   EXPECT_EQ(spec.restart.policy, RestartPolicy::kAtOnce);
   EXPECT_GT(spec.restart.max, 0u) << "a replica that is killed starts again";
 }
@@ -76,7 +76,7 @@ TEST_F(ServedCheckpointTest, OptionsAreInItsSpec) {
                                 .tenant = "lab"});
   EXPECT_EQ(spec.name, "chat");
   EXPECT_EQ(spec.tenant, "lab");
-  EXPECT_EQ(spec.revisions[0].model, "lab/gpt");
+  EXPECT_EQ(spec.service.revisions[0].model, "lab/gpt");
   ASSERT_EQ(spec.roles.size(), 1u);
   EXPECT_EQ(spec.roles[0].replicas, 3u);
   EXPECT_EQ(spec.roles[0].accelerators, 2u);

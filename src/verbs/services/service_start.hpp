@@ -5,11 +5,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "orrery/v1/orrery.pb.h"
 #include "verbs/cluster/live_answer.hpp"
+#include "verbs/services/told_replicas.hpp"
 
 namespace orrery {
 
@@ -25,11 +25,6 @@ namespace orrery {
 /// is of no service with a model.
 [[nodiscard]] Result<v1::ServiceView> service_of_job(LiveSession& session, std::uint64_t job);
 
-/// What await_service() needs of the program.
-struct ServiceWait {
-  std::function<void()> pause;                   ///< waits a moment
-  std::function<void(const std::string&)> said;  ///< lines for people
-};
 /// Waits until a replica is ready and a gateway is connected. Says each change of a replica's
 /// phase; of a replica that failed, the end of its log. Error (kInfeasible): all replicas ended.
 [[nodiscard]] Result<v1::ServiceView> await_service(LiveSession& session, std::uint64_t job,

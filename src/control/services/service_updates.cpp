@@ -1,0 +1,183 @@
+#include "control/services/service_updates.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace orrery {
+namespace {
+
+/// Faults of a replica's program, before it was ever ready, after which its revision is given up.
+constexpr std::uint32_t kFaultsAtStart = 2;
+
+bool is_ready(const Job& job) {
+  const ReplicaState* replica = replica_of(job);
+  return job.phase == JobPhase::kRunning && replica != nullptr &&
+         replica->report.phase == ReplicaPhase::kReady;
+}
+
+bool was_ready(const Job& job) {
+  constexpr auto kReady = static_cast<std::size_t>(ReplicaPhase::kReady);
+  return std::any_of(job.attempts.begin(), job.attempts.end(), [](const Attempt& attempt) {
+    return attempt.replica && attempt.replica->reached[kReady] < Instant::max();
+  });
+}
+
+/// Whether the job is about to end for good.
+bool is_leaving(const Job& job) {
+  return job.cancel || (job.phase == JobPhase::kStopping && job.stop == StopReason::kCancelled);
+}
+
+/// The replicas of a service in the light of its update.
+struct Standing {
+  std::vector<const Job*> fresh;   ///< of the wanted revision
+  std::vector<const Job*> former;  ///< of others
+  std::uint32_t ready = 0;         ///< of both
+  std::size_t held = 0;            ///< replicas that have not ended
+  std::string fault;               ///< how one of the wanted revision fails; empty: none does
+};
+
+Standing standing_of(const State& state, const Service& service) {
+  const ServiceUpdate& update = *service.update;
+  Standing all{.held = service.live.size(), .fault = update.fault};
+  for (const JobId id : service.live) {
+    const Job& job = state.job(id);
+    if (is_leaving(job)) continue;
+    const bool wanted = state.services().membership(id)->revision == update.to.number;
+    (wanted ? all.fresh : all.former).push_back(&job);
+    all.ready += is_ready(job) ? 1 : 0;
+    const bool loops = job.usage.program_faults >= kFaultsAtStart && !was_ready(job);
+    if (wanted && loops && all.fault.empty()) {
+      all.fault = fmt::format("job {} ({}) failed {} times before it was ready: {}", id.value(),
+                              job.name, job.usage.program_faults, job.blame.evidence);
+    }
+  }
+  return all;
+}
+
+/// Returns the replica to stop: one that is not ready, else the newest. Precondition: not empty.
+const Job& least_useful(const std::vector<const Job*>& jobs) {
+  return **std::max_element(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
+    return std::pair(!is_ready(*a), a->id) < std::pair(!is_ready(*b), b->id);
+  });
+}
+
+/// Whether all replicas of a service are of one role.
+bool is_of_one_role(const State& state, const Service& service, const Submission& replica) {
+  return std::all_of(service.live.begin(), service.live.end(), [&](JobId job) {
+    const std::vector<RoleRequest>& roles = state.job(job).submission->request.roles;
+    return roles.size() == 1 && roles.front().name == replica.request.roles.front().name;
+  });
+}
+
+/// Returns the revision that a command asks for: a known one, or the next.
+ServiceRevision wanted_by(const UpdateService& command, const Service& service) {
+  const ServiceRevision& newest = service.update ? service.update->to : service.revision;
+  if (command.texts.spec.empty() || command.texts == newest.texts) return newest;
+  if (command.texts == service.revision.texts) return service.revision;
+  auto replica = std::make_shared<Submission>(command.replica);
+  replica->request.array = service.revision.replica->request.array;
+  return {service.revisions + 1, std::move(replica), command.texts};
+}
+
+void go_back(Recorder& recorder, const Service& service, const std::string& why) {
+  const ServiceUpdate& update = *service.update;
+  const bool other = update.to.number != service.revision.number;
+  if (!update.back.empty() || !other) return recorder.emit(ServiceUpdated{service.id, why});
+  const ServiceRevision& former = service.revision;
+  recorder.emit(ServiceUpdating{.service = service.id,
+                                .revision = former.number,
+                                .replica = *former.replica,
+                                .texts = former.texts,
+                                .replicas = update.former,
+                                .terms = update.terms,
+                                .back = why});
+}
+
+void make_replica(JobLife& jobs, const Service& service) {
+  const ServiceRevision& to = service.update->to;
+  Submission one = *to.replica;
+  const std::string& name = to.replica->request.name;
+  one.request.name = fmt::format("{}[{}]", name.substr(0, name.rfind('[')), service.made);
+  one.after.clear();
+  one.after_any.clear();
+  one.after_notok.clear();
+  one.hold = false;
+  jobs.submit({std::move(one), to.texts.spec, to.texts.submitter, to.texts.run_as}, {});
+}
+
+/// Takes one step of an update; returns whether there may be another.
+bool step(const UpdateParts& parts, const Service& service) {
+  const ServiceUpdate& update = *service.update;
+  const Standing now = standing_of(parts.recorder.state(), service);
+  if (!now.fault.empty()) {
+    go_back(parts.recorder, service, now.fault);
+    return true;
+  }
+  const std::size_t most = std::size_t{update.replicas} + update.terms.surge;
+  if (now.fresh.size() < update.replicas && now.held < most) {
+    make_replica(parts.jobs, service);
+    return true;
+  }
+  const bool surplus = now.fresh.size() > update.replicas;
+  if (!now.former.empty() || surplus) {
+    const Job& job = least_useful(now.former.empty() ? now.fresh : now.former);
+    const bool spared = now.ready + update.terms.unavailable > update.replicas;
+    if (is_ready(job) && !spared) return false;
+    parts.jobs.cancel(job.id);
+    return true;
+  }
+  const bool reached =
+      now.held == update.replicas && now.fresh.size() == now.held && now.ready == update.replicas;
+  if (reached) parts.recorder.emit(ServiceUpdated{service.id, {}});
+  return false;
+}
+
+}  // namespace
+
+void update_service(const UpdateParts& parts, const UpdateService& command) {
+  Recorder& recorder = parts.recorder;
+  const State& state = recorder.state();
+  if (!state.has(command.job)) return recorder.refuse("no such job");
+  const ReplicaMembership* member = state.services().membership(command.job);
+  const Service* service = member == nullptr ? nullptr : state.services().find(member->service);
+  if (service == nullptr) return recorder.refuse("the job is no replica of a service that runs");
+  if (command.replicas == 0) return recorder.refuse("a service has at least one replica");
+  if (command.terms.surge == 0 && command.terms.unavailable == 0) {
+    return recorder.refuse("neither more replicas nor fewer are allowed: none can be replaced");
+  }
+  const ServiceRevision to = wanted_by(command, *service);
+  if (!is_of_one_role(state, *service, *to.replica)) {
+    return recorder.refuse("the service has replicas of several roles: it cannot be updated");
+  }
+  recorder.answer(service->id);
+  const bool under_way = service->update && service->update->to.number == to.number &&
+                         service->update->replicas == command.replicas;
+  const bool stands = !service->update && service->revision.number == to.number &&
+                      service->live.size() == command.replicas;
+  if (under_way || stands) return;
+  recorder.emit(ServiceUpdating{.service = service->id,
+                                .revision = to.number,
+                                .replica = *to.replica,
+                                .texts = to.texts,
+                                .replicas = command.replicas,
+                                .terms = command.terms,
+                                .back = {}});
+}
+
+void settle_updates(const UpdateParts& parts) {
+  const ServiceTable& services = parts.recorder.state().services();
+  if (services.updating().empty()) return;
+  const std::vector<JobId> updating(services.updating().begin(), services.updating().end());
+  for (const JobId id : updating) {
+    for (const Service* service = services.find(id);
+         service != nullptr && service->update && step(parts, *service);
+         service = services.find(id)) {
+    }
+  }
+}
+
+}  // namespace orrery

@@ -1,0 +1,34 @@
+// control/services/service_updates.hpp - carries out updates of services: replicas of another
+// revision take the place of the present ones, or there are more or fewer of them.
+//
+// A class of Core (control/core/core.hpp), on its thread. It follows from the state alone what is
+// to be done next, so a takeover continues an update where it was. Cost of settle(): O(replicas of
+// the services that are updated). Invariants of an update, at every step:
+//   1. A replica that is ready is stopped only if as many as wanted, less `unavailable`, are ready
+//      without it.
+//   2. A replica is made only if there are fewer than wanted and `surge` together.
+//   3. A new revision of which a replica fails is given up: the service goes back to the one
+//   before.
+//      If that fails as well, the update ends and the replicas stay as they are.
+#pragma once
+
+#include "control/jobs/job_life.hpp"
+#include "control/recorder.hpp"
+
+namespace orrery {
+
+/// The parts of Core that an update acts by.
+struct UpdateParts {
+  Recorder& recorder;
+  JobLife& jobs;
+};
+
+/// Begins an update, or gives the one under way another aim. No effect where the service is as
+/// wanted. The command is refused where the job is no replica of a service that runs.
+void update_service(const UpdateParts& parts, const UpdateService& command);
+
+/// Takes every step of every update that can be taken now; to be called at the end of each input.
+/// Cost: O(replicas of the services that are updated).
+void settle_updates(const UpdateParts& parts);
+
+}  // namespace orrery

@@ -1,0 +1,108 @@
+#include "executor/services/service_change.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/format/document.hpp"
+#include "base/format/field_writer.hpp"
+#include "base/text/utf8.hpp"
+#include "executor/services/service_book.hpp"
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+namespace {
+
+Result<JobSpec> spec_of(const std::string& text, const std::string& file) {
+  const Result<Document> document = Document::parse(text, file);
+  if (!document) return tl::unexpected(document.error());
+  return read_job_spec(*document);
+}
+
+/// Returns the text of what a replica of a spec runs, with what it asks for.
+std::string replica_text(JobSpec spec) {
+  for (RoleSpec& role : spec.roles) role.replicas = 1;
+  spec.service.rollout = {};
+  spec.hold = false;
+  spec.after.clear();
+  return write_job_spec(spec);
+}
+
+/// Checks that a spec may be of the same service as `known`, one that runs.
+Status check_alike(const JobSpec& spec, const JobSpec& known) {
+  if (spec.roles.size() > 1) {
+    return input_error(spec.where, fmt::format("there are {} roles, expected one: a service with "
+                                               "several cannot be updated",
+                                               spec.roles.size()));
+  }
+  const auto model = [](const JobSpec& of) {
+    return of.service.revisions.empty() ? std::string() : of.service.revisions.front().model;
+  };
+  if (model(spec) != model(known)) {
+    return input_error(spec.where,
+                       fmt::format("model is \"{}\", expected \"{}\": clients of the service ask "
+                                   "for it by that name",
+                                   model(spec), model(known)));
+  }
+  return {};
+}
+
+/// Checks that no other revision has the id of one that runs.
+Status check_id(const JobSpec& spec, const JobSpec& known) {
+  if (spec.service.revisions.empty() || known.service.revisions.empty()) return {};
+  const RevisionSpec& asked = spec.service.revisions.front();
+  if (asked.id != known.service.revisions.front().id) return {};
+  return input_error(asked.where, fmt::format("revision \"{}\" of the service runs already and "
+                                              "differs from this one, expected another id",
+                                              asked.id));
+}
+
+}  // namespace
+
+Result<UpdateService> service_change(const State& state, JobId replica, const JobText& text,
+                                     const std::vector<SubmitJob>& jobs) {
+  const ReplicaMembership* member = state.services().membership(replica);
+  const Service* service = member == nullptr ? nullptr : state.services().find(member->service);
+  if (service == nullptr) {
+    return input_error({},
+                       fmt::format("job {} is no replica of a service that runs", replica.value()));
+  }
+  const Result<JobSpec> spec = spec_of(text.text, text.file);
+  if (!spec) return tl::unexpected(spec.error());
+  const JobRequest& present = service->revision.replica->request;
+  const JobRequest& asked = jobs.front().submission.request;
+  if (service_name(asked.name) != service_name(present.name)) {
+    return input_error(spec->where,
+                       fmt::format("name is \"{}\", expected \"{}\", the service's",
+                                   printable(spec->name, 60), service_name(present.name)));
+  }
+  if (asked.tenant != present.tenant) {
+    return input_error(spec->where, fmt::format("tenant is \"{}\", expected \"{}\", the service's",
+                                                state.tenants().path(asked.tenant),
+                                                state.tenants().path(present.tenant)));
+  }
+  UpdateService change{.job = replica,
+                       .replica = jobs.front().submission,
+                       .texts = {text.text, jobs.front().submitter, jobs.front().run_as},
+                       .replicas = static_cast<std::uint32_t>(jobs.size()),
+                       .terms = {spec->service.rollout.surge, spec->service.rollout.unavailable}};
+  std::vector<const ServiceRevision*> running{&service->revision};
+  if (service->update) running.insert(running.begin(), &service->update->to);
+  for (const ServiceRevision* each : running) {
+    const Result<JobSpec> known = spec_of(each->texts.spec, "the service's spec");
+    if (!known) return tl::unexpected(known.error());
+    if (Status alike = check_alike(*spec, *known); !alike) return forward_error(alike);
+    if (replica_text(*spec) == replica_text(*known)) {
+      change.replica = *each->replica;
+      change.texts = each->texts;
+      return change;
+    }
+  }
+  for (const ServiceRevision* each : running) {
+    const Result<JobSpec> known = spec_of(each->texts.spec, "the service's spec");
+    if (Status id = check_id(*spec, *known); !id) return forward_error(id);
+  }
+  return change;
+}
+
+}  // namespace orrery

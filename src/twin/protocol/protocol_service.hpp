@@ -1,0 +1,81 @@
+// twin/protocol/protocol_service.hpp - the owner of a service in a protocol world: submits it,
+// updates it time and again, and ends it.
+//
+// Owned by the ProtocolWorld. One thread. Each request is repeated until it is answered. Cost:
+// O(replicas so far) a durable event.
+// It checks what no update may break, from the durable events alone: a replica that is ready is
+// taken only where enough of those wanted are ready without it, no name is given twice, and a
+// revision whose replicas fail is not the service's in the end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+
+#include "control/action.hpp"
+#include "control/input.hpp"
+#include "control/state/state.hpp"
+#include "executor/control_host.hpp"
+#include "twin/nodes/protocol_processes.hpp"
+#include "twin/protocol/protocol_context.hpp"
+
+namespace orrery {
+
+class ProtocolService {
+ public:
+  struct Outside {
+    std::function<const State*()> state;  ///< of the living controller; nullptr: there is none
+    std::function<void(const Input&, ControlHost::Answered)> request;
+    std::function<void(JobId, const ProtocolJob&)> made;  ///< a replica is durable
+  };
+
+  /// The context must outlive it.
+  ProtocolService(ProtocolContext& context, Outside outside)
+      : context_(context), outside_(std::move(outside)) {}
+  ProtocolService(const ProtocolService&) = delete;
+  ProtocolService& operator=(const ProtocolService&) = delete;
+
+  /// Submits the service, with so many replicas.
+  void begin(std::uint32_t replicas);
+  /// Asks for a revision, one whose replicas fail before they are ready or a good one.
+  void update(std::uint32_t replicas, const RolloutTerms& terms, ProtocolReplica does);
+  /// Ends the service once no update is under way; to be called until ended().
+  void end();
+
+  void note_durable(std::span<const Event> events);
+  /// Whether the service has never begun, or all of its replicas have ended.
+  [[nodiscard]] bool ended(const State& state) const;
+
+ private:
+  struct Replica {
+    bool up = false;
+    bool ready = false;
+    bool over = false;
+  };
+  struct Wanted {
+    std::uint32_t replicas = 0;
+    RolloutTerms terms;
+  };
+
+  void ask(const InputKind& what, const std::string& request);
+  [[nodiscard]] Submission replica_of(std::uint32_t index, const State& state) const;
+  void note(const Event& event);
+  void note_stop(const JobStopping& event);
+  [[nodiscard]] std::uint32_t ready() const;
+
+  ProtocolContext& context_;
+  Outside outside_;
+  std::map<JobId, Replica> replicas_;
+  std::set<std::string> names_;
+  std::set<std::string> answered_;
+  std::optional<Wanted> wanted_;  ///< by the update under way; none: there is none
+  std::uint32_t asked_ = 0;       ///< replicas at the begin
+  std::uint32_t updates_ = 0;
+  bool ending_ = false;
+};
+
+}  // namespace orrery

@@ -1,0 +1,137 @@
+// workload/service_spec_test.cpp - what a job spec says of a service: its revision, its engine and
+// how replicas are replaced.
+#include "workload/service_spec.hpp"
+
+#include <gtest/gtest.h>
+
+#include "workload/job_spec.hpp"
+
+namespace orrery {
+namespace {
+
+Result<JobSpec> spec_of(const std::string& yaml) {
+  Result<Document> document = Document::parse(yaml, "job.yaml");
+  if (!document) return forward_error(document);
+  return read_job_spec(*document);
+}
+
+JobSpec accepted(const std::string& yaml) {
+  Result<JobSpec> spec = spec_of(yaml);
+  EXPECT_TRUE(spec) << (spec ? "" : spec.error().text()) << "\n" << yaml;
+  return spec ? *std::move(spec) : JobSpec();
+}
+
+std::string refusal(const std::string& yaml) {
+  const Result<JobSpec> spec = spec_of(yaml);
+  EXPECT_FALSE(spec) << "accepted:\n" << yaml;
+  return spec ? "" : spec.error().text();
+}
+
+/// A job of one role that is no service.
+std::string batch(const std::string& keys = "") {
+  return "apiVersion: orrery/v1\nkind: Batch\nname: j\nroles: [{accelerators: 1}]\n" + keys;
+}
+
+TEST(ServiceSpecTest, AServiceRunsTheEngineOfItsRevision) {
+  const std::string text =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n"
+      "revisions: [{model: gpt-small, artifact: /models/gpt, engine: {name: orrery, "
+      "arguments: [--slots, '4']}}]\n";
+  const JobSpec spec = accepted(text);
+  ASSERT_EQ(spec.service.revisions.size(), 1u);
+  EXPECT_EQ(spec.service.revisions[0].id, "r1");
+  const std::optional<LaunchSpec> launch = launch_of(spec);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->command,
+            (std::vector<std::string>{"orrery-serve", "--checkpoint", "/models/gpt", "--model",
+                                      "gpt-small", "--slots", "4"}));
+  EXPECT_EQ(launch->per, LaunchUnit::kNode);
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  EXPECT_FALSE(launch_of(accepted(batch())));
+}
+
+TEST(ServiceSpecTest, TheLatenciesToKeepAreReadAndChecked) {
+  const std::string head =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";
+  const JobSpec spec = accepted(head + "slo: {ttft_p99: 800 ms, tpot_p99: 0.05 s}\n");
+  EXPECT_EQ(spec.service.slo.ttft_p99, Seconds(0.8));
+  EXPECT_EQ(spec.service.slo.tpot_p99, Seconds(0.05));
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  EXPECT_FALSE(accepted(head).service.slo.ttft_p99);
+  EXPECT_EQ(refusal(head + "slo: {ttft_p99: 0 s, tpot_p99: 0 s}\n"),
+            "job.yaml:5:6: ttft_p99 is 0 s, expected more than 0; tpot_p99 is 0 s, expected more "
+            "than 0");
+  EXPECT_EQ(refusal(batch("slo: {ttft_p99: 1 s}\n")),
+            "job.yaml:5:6: slo with kind Batch, expected kind Serve");
+}
+
+TEST(ServiceSpecTest, ARolloutSaysHowReplicasAreReplaced) {
+  const std::string head =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";
+  const JobSpec spec = accepted(head + "rollout: {surge: 0, unavailable: 2}\n");
+  EXPECT_EQ(spec.service.rollout.surge, 0u);
+  EXPECT_EQ(spec.service.rollout.unavailable, 2u);
+  EXPECT_EQ(accepted(head).service.rollout.surge, 1u);
+  EXPECT_EQ(refusal(head + "rollout: {surge: 0}\n"),
+            "job.yaml:5:10: rollout has surge 0 and unavailable 0, expected one of them above 0: "
+            "no replica could be replaced");
+  EXPECT_EQ(refusal(batch("rollout: {surge: 2}\n")),
+            "job.yaml:5:10: rollout with kind Batch, expected kind Serve");
+}
+
+TEST(ServiceSpecTest, AnEngineOfOthersRunsUnderOnesOwnProgramWithItsEnvironment) {
+  const std::string head = "apiVersion: orrery/v1\nkind: Serve\nname: chat\n";
+  const std::string roles = "roles: [{accelerators: 1}]\n";
+  const std::string text =
+      head + roles +
+      "revisions: [{model: lab/gpt, artifact: /models/gpt, engine: {name: vllm, program: "
+      "/opt/vllm/bin/vllm, arguments: [--max-num-seqs, '4'], environment: {HF_HUB_OFFLINE: "
+      "'1'}}}]\n";
+  const JobSpec spec = accepted(text);
+  const std::optional<LaunchSpec> launch = launch_of(spec);
+  ASSERT_TRUE(launch);
+  EXPECT_EQ(launch->command,
+            (std::vector<std::string>{"orrery-engine", "--engine", "vllm", "--artifact",
+                                      "/models/gpt", "--model", "lab/gpt", "--program",
+                                      "/opt/vllm/bin/vllm", "--", "--max-num-seqs", "4"}));
+  ASSERT_EQ(launch->environment.size(), 1u);
+  EXPECT_EQ(launch->environment[0].first, "HF_HUB_OFFLINE");
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  for (const char* engine : {"sglang", "trtllm", "llamacpp"}) {
+    const JobSpec other = accepted(head + roles + "revisions: [{model: m, artifact: /m, engine: " +
+                                   std::string(engine) + "}]\n");
+    EXPECT_EQ(launch_of(other)->command[2], engine);
+  }
+  const std::string wrong = refusal(head + roles +
+                                    "revisions: [{model: m, artifact: /m, engine: {name: vllm, "
+                                    "environment: {ORRERY_JOB: b}}}]\n");
+  EXPECT_NE(wrong.find("environment sets ORRERY_JOB"), std::string::npos) << wrong;
+}
+
+TEST(ServiceSpecTest, RefusesRevisionsThatAreNoneWithTheirPlace) {
+  const auto revisions = [](const std::string& kind, const std::string& rest) {
+    return refusal("apiVersion: orrery/v1\nkind: " + kind +
+                   "\nname: chat\nroles: [{accelerators: 1}]\n" + rest);
+  };
+  const std::string one = "revisions: [{model: m, artifact: /m}]\n";
+  EXPECT_EQ(revisions("Batch", one),
+            "job.yaml:5:13: revisions with kind Batch, expected kind Serve");
+  EXPECT_EQ(revisions("Serve", one + "launch: {command: [a]}\n"),
+            "job.yaml:5:13: revisions beside launch, expected one of them: the engine follows from "
+            "a revision");
+  EXPECT_EQ(revisions("Serve",
+                      "revisions: [{model: m, artifact: /m}, {id: b, model: m, artifact: "
+                      "/m}]\n"),
+            "job.yaml:5:13: there are 2 revisions, expected one");
+  EXPECT_EQ(revisions("Serve", "revisions: [{model: 'a b', artifact: /m}]\n"),
+            "job.yaml:5:13: model is \"a b\", expected 1 to 128 letters, digits and -_.:/");
+  EXPECT_NE(revisions("Serve", "revisions: [{id: a b, model: m, artifact: /m}]\n").find("id: "),
+            std::string::npos);
+  EXPECT_EQ(revisions("Serve", "revisions: [{model: m, artifact: ''}]\n"),
+            "job.yaml:5:13: artifact is \"\", expected the path of a model");
+  EXPECT_NE(revisions("Serve", "revisions: [{model: m, artifact: /m, engine: vlm}]\n").find("vlm"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery
