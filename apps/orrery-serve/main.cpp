@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "apps/option_hooks.hpp"
+#include "base/launch/listen_host.hpp"
 #include "base/system/daemon_signals.hpp"
-#include "base/system/listen_host.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/quantity_text.hpp"
 #include "base/text/terminal_text.hpp"

@@ -22,7 +22,7 @@
 #include "adapter/engine_process.hpp"
 #include "adapter/engine_warm_up.hpp"
 #include "adapter/engine_watch.hpp"
-#include "base/system/progress_pipe.hpp"
+#include "base/launch/progress_pipe.hpp"
 #include "base/system/real_loop.hpp"
 #include "serving/replica.hpp"
 

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/system/listen_host.hpp"
+#include "base/launch/listen_host.hpp"
 #include "base/system/real_env.hpp"
 #include "http/loop_test.hpp"
 #include "workload/engine_flags.hpp"

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/system/progress_pipe.hpp"
+#include "base/launch/progress_pipe.hpp"
 #include "inference/server/engine_measurement.hpp"
 
 namespace orrery {

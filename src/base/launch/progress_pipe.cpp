@@ -1,4 +1,4 @@
-#include "base/system/progress_pipe.hpp"
+#include "base/launch/progress_pipe.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-// base/system/listen_host.hpp - the address at which a program of this machine listens so that
+// base/launch/listen_host.hpp - the address at which a program of this machine listens so that
 // others reach it by a name.
 //
 // Functions of one call; looking up a name may block.

@@ -1,4 +1,4 @@
-// base/system/progress_pipe.hpp - the writing end of the pipe that ORRERY_PROGRESS names, into
+// base/launch/progress_pipe.hpp - the writing end of the pipe that ORRERY_PROGRESS names, into
 // which a program reports to the keeper of its node.
 //
 // Used on one thread. Without a pipe it does nothing. Each line is one write of less than 4096

@@ -1,4 +1,4 @@
-#include "base/system/listen_host.hpp"
+#include "base/launch/listen_host.hpp"
 
 #include <gtest/gtest.h>
 
