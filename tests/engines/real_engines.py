@@ -34,13 +34,14 @@ SECONDS_MAX = 600
 
 ENGINES = {
     "vllm": {
-        "program": VLLM / "vllm", "artifact": "hub", "slots": 4,
+        "program": VLLM / "vllm", "artifact": "hub", "slots": 4, "tokens": 400,
         "arguments": ["--max-num-seqs", "4", "--max-model-len", "1024", "--dtype", "bfloat16",
                       "--shutdown-timeout", "30"],
         "environment": {"HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1",
                         "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1"}},
     "llamacpp": {
         "program": LLAMACPP / "build" / "bin" / "llama-server", "artifact": "tiny.gguf", "slots": 4,
+        "tokens": 1900,
         "arguments": ["-np", "4", "-c", "8192", "-t", "1"], "environment": {}},
 }
 
@@ -129,17 +130,20 @@ def check_program(programs, name, models, record):
         expect(min(ready["prefill_tokens_s"], ready["step_s"], ready["step_full_s"]) > 0, "a pace")
         url = "http://" + ready["endpoint"]
         with concurrent.futures.ThreadPoolExecutor(8) as clients:
-            answers = [clients.submit(ask, url, "lab/tiny", 400) for _ in range(8)]
+            tokens = engine["tokens"]
+            answers = [clients.submit(ask, url, "lab/tiny", tokens) for _ in range(8)]
             time.sleep(0.5)
             if record:
                 metrics = urllib.request.urlopen(url + "/metrics").read()
                 (record / f"{name}.txt").write_bytes(metrics)
+            left = sum(not answer.done() for answer in answers)
+            expect(left > 0, "requests run when SIGTERM comes")
             begin = time.monotonic()
             replica.process.send_signal(signal.SIGTERM)
             counts = [answer.result() for answer in answers]
-        expect(counts == [400] * 8, f"whole answers of a drained engine: {counts}")
+        expect(counts == [tokens] * 8, f"whole answers of a drained engine: {counts}")
         status = replica.process.wait(SECONDS_MAX)
-        print(f"{name}: 8 requests ended whole after SIGTERM; drained in "
+        print(f"{name}: 8 requests ended whole, {left} after SIGTERM; drained in "
               f"{time.monotonic() - begin:.1f} s, status {status}")
         expect(status == 0, replica.log.read_text()[-4000:])
         expect(replica.phases()[-1] == "draining", replica.phases())
