@@ -314,10 +314,10 @@ rlim_t raise_open_files() {
   return files.rlim_max;
 }
 
-/// Streams that one router can hold, with two descriptors each.
+/// Streams that one router can hold, with two descriptors each and some to spare.
 int streams_possible(int asked) {
   const rlim_t files = raise_open_files();
-  const auto most = static_cast<int>((std::min<rlim_t>(files, 1 << 20) - 100) / 2);
+  const auto most = static_cast<int>((std::min<rlim_t>(files, 1 << 20) - 1'000) / 2);
   if (most >= asked) return asked;
   fmt::print(stderr, "bench_serving: the limit of open files, {}, allows for {} streams, not {}\n",
              files, most, asked);

@@ -11,6 +11,9 @@ namespace {
 
 /// How often waiting calls are looked at besides what wakes them.
 constexpr Duration kQueueCheck = Duration::milliseconds(50);
+/// Connections to a replica that are kept after a burst of requests: closing them at once would
+/// have each further request of the burst pay for a new one, and the burst grow.
+constexpr std::size_t kIdleConnectionsMax = 1024;
 
 std::set<std::string_view> endpoints_of(const RouteTable& table) {
   std::set<std::string_view> endpoints;
@@ -25,7 +28,10 @@ std::set<std::string_view> endpoints_of(const RouteTable& table) {
 GatewayCore::GatewayCore(RealEnv& env, const Log& log, const GatewayOptions& options)
     : env_(env),
       options_(options),
-      parts_{log, WebClient::make(env.loop(), {}), Rng(env.env().entropy.draw()), {}},
+      parts_{log,
+             WebClient::make(env.loop(), {.idle_connections_max = kIdleConnectionsMax}),
+             Rng(env.env().entropy.draw()),
+             {}},
       router_(options.router),
       history_(options.explained_max) {}
 

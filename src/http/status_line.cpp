@@ -5,7 +5,15 @@
 namespace orrery {
 namespace {
 
-constexpr std::string_view kLineBreakers("\r\n\0", 3);
+/// Whether a text holds what would end its line: CR, LF or NUL.
+bool breaks_line(std::string_view text) {
+  for (const char c : text) {
+    // Most bytes need this comparison alone.
+    if (static_cast<unsigned char>(c) > '\r') continue;
+    if (c == '\r' || c == '\n' || c == '\0') return true;
+  }
+  return false;
+}
 
 void append_number(std::string& text, std::size_t number) {
   char digits[20];
@@ -70,8 +78,7 @@ void append_status_line(std::string& head, int status) {
 }
 
 void append_header(std::string& head, const WebHeader& header) {
-  if (header.name.find_first_of(kLineBreakers) != header.name.npos) return;
-  if (header.value.find_first_of(kLineBreakers) != header.value.npos) return;
+  if (breaks_line(header.name) || breaks_line(header.value)) return;
   head.append(header.name).append(": ").append(header.value).append("\r\n");
 }
 

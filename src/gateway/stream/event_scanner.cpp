@@ -8,6 +8,25 @@ namespace {
 /// What is kept of a line; longer ones hold neither usage nor errors.
 constexpr std::size_t kLineMax = std::size_t{1} << 20;
 
+/// Where lines of some bytes end. Each byte is searched once for LF and once for CR.
+class LineEnds {
+ public:
+  explicit LineEnds(std::string_view bytes)
+      : bytes_(bytes), feed_(bytes.find('\n')), carriage_(bytes.find('\r')) {}
+
+  /// The first LF or CR from a byte on; npos: none. Precondition: no call before had a later byte.
+  std::size_t next(std::size_t from) {
+    if (feed_ < from) feed_ = bytes_.find('\n', from);
+    if (carriage_ < from) carriage_ = bytes_.find('\r', from);
+    return std::min(feed_, carriage_);
+  }
+
+ private:
+  std::string_view bytes_;
+  std::size_t feed_;
+  std::size_t carriage_;
+};
+
 }  // namespace
 
 std::size_t EventScanner::scan(std::string_view bytes) {
@@ -18,8 +37,9 @@ std::size_t EventScanner::scan(std::string_view bytes) {
     whole = line_.empty() ? 1 : 0;
   }
   after_return_ = false;
+  LineEnds ends(bytes);
   while (at < bytes.size()) {
-    const std::size_t end = bytes.find_first_of("\r\n", at);
+    const std::size_t end = ends.next(at);
     if (end == bytes.npos) break;
     const std::string_view part = bytes.substr(at, end - at);
     at = end + 1;

@@ -1,6 +1,7 @@
 #include "gateway/stream/token_usage.hpp"
 
 #include <charconv>
+#include <cstring>
 #include <optional>
 
 namespace orrery {
@@ -35,19 +36,20 @@ bool is_escaped(std::string_view json, std::size_t at) { return at > 0 && json[a
 
 TokenUsage find_usage(std::string_view json) {
   constexpr std::string_view kUsage = "\"usage\"";
-  std::size_t at = json.rfind(kUsage);
-  while (at != json.npos) {
+  std::optional<std::string_view> last;
+  std::string_view rest = json;
+  // memmem(3) skips bytes, where rfind() would compare at each of them.
+  while (const void* found = ::memmem(rest.data(), rest.size(), kUsage.data(), kUsage.size())) {
+    const auto at = static_cast<std::size_t>(static_cast<const char*>(found) - json.data());
     const auto value = value_behind(json, at + kUsage.size());
-    if (!is_escaped(json, at) && value && value->starts_with('{')) {
-      const auto prompt = count_named(*value, "\"prompt_tokens\"");
-      const auto output = count_named(*value, "\"completion_tokens\"");
-      if (!prompt && !output) return {};
-      return {TokenUsage::Known::kYes, prompt.value_or(0), output.value_or(0)};
-    }
-    if (at == 0) break;
-    at = json.rfind(kUsage, at - 1);
+    if (!is_escaped(json, at) && value && value->starts_with('{')) last = value;
+    rest = json.substr(at + 1);
   }
-  return {};
+  if (!last) return {};
+  const auto prompt = count_named(*last, "\"prompt_tokens\"");
+  const auto output = count_named(*last, "\"completion_tokens\"");
+  if (!prompt && !output) return {};
+  return {TokenUsage::Known::kYes, prompt.value_or(0), output.value_or(0)};
 }
 
 bool holds_error(std::string_view json) {
