@@ -78,7 +78,8 @@ Result<std::string> serving_launch_text(const ServingLaunch& launch, EngineName 
       engine_launch({.engine = engine, .artifact = std::string(kModel), .shape = shape_of(launch)});
   if (!command) return tl::unexpected(command.error());
   std::string text = fmt::format(
-      "# One of {} of {} ({}); requests of up to {:.0f} tokens, prompt and answer.\n",
+      "# Starts one instance; the plan is {} of {} ({}). Requests have up to {:.0f} tokens, prompt "
+      "and answer.\n",
       counted(static_cast<std::uint64_t>(offer.plan.replicas), "instance"),
       counted(static_cast<std::uint64_t>(devices_of(offer.plan)), "accelerator"),
       machine.accelerator->id, std::ceil(launch.question.input + launch.question.output));

@@ -100,7 +100,7 @@ TEST(ServingFlags, APlanIsAScriptThatAsksForTheModel) {
   for (const EngineName engine : {EngineName::kVllm, EngineName::kSglang, EngineName::kTrtllm}) {
     const Result<std::string> text = serving_launch_text({question, best}, engine);
     ASSERT_TRUE(text) << text.error().text();
-    EXPECT_TRUE(text->starts_with("# One of ")) << *text;
+    EXPECT_TRUE(text->starts_with("# Starts one instance; the plan is ")) << *text;
     EXPECT_NE(text->find("\"${MODEL:?directory or file of the model}\""), std::string::npos)
         << *text;
     EXPECT_NE(text->find("1500"), std::string::npos) << *text;
