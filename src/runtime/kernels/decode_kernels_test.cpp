@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -10,17 +11,28 @@
 namespace orrery {
 namespace {
 
-/// One query over three blocks, whose heads are no whole number of vectors.
+struct PagedShape {
+  std::size_t visible;
+  std::size_t width;  ///< of a head
+  std::size_t heads = 4;
+  std::size_t kv_heads = 2;
+};
+
+/// Whole vectors and parts of one, one block, some and many: what a kernel computes in several
+/// ways.
+const std::vector<PagedShape> kShapes = {{37, 20},       {1, 64},   {16, 48}, {64, 128},
+                                         {77, 64, 2, 2}, {100, 36}, {17, 16}, {150, 80}};
+
+/// One query over blocks of keys and values.
 class PagedCase {
  public:
-  static constexpr std::size_t kHeads = 4;
-  static constexpr std::size_t kKvHeads = 2;
-  static constexpr std::size_t kWidth = 20;
-  static constexpr std::size_t kVisible = 37;
   static constexpr std::size_t kBlock = PagedAttention::kBlock;
-  static constexpr std::size_t kHeadFloats = kBlock * kWidth;
 
-  PagedCase() {
+  explicit PagedCase(const PagedShape& shape)
+      : shape_(shape),
+        query_(shape.heads * shape.width),
+        blocks_((shape.visible + kBlock - 1) / kBlock,
+                std::vector<float>(2 * shape.kv_heads * head_floats())) {
     Rng rng(4);
     const auto fill = [&](std::vector<float>& floats) {
       for (float& each : floats) each = static_cast<float>(rng.uniform() * 4 - 2);
@@ -33,14 +45,14 @@ class PagedCase {
   }
 
   [[nodiscard]] std::vector<float> attend(const DecodeKernels& kernels) const {
-    std::vector<float> out(kHeads * kWidth);
-    std::vector<float> scores(3 * kBlock);
+    std::vector<float> out(query_.size());
+    std::vector<float> scores(blocks_.size() * kBlock);
     kernels.paged_attention({.query = query_.data(),
                              .blocks = pointers_.data(),
-                             .visible = kVisible,
-                             .heads = kHeads,
-                             .kv_heads = kKvHeads,
-                             .head_width = kWidth,
+                             .visible = static_cast<std::int64_t>(shape_.visible),
+                             .heads = static_cast<std::int64_t>(shape_.heads),
+                             .kv_heads = static_cast<std::int64_t>(shape_.kv_heads),
+                             .head_width = static_cast<std::int64_t>(shape_.width),
                              .scale = 0.25F,
                              .scores = scores.data(),
                              .out = out.data()});
@@ -49,46 +61,65 @@ class PagedCase {
 
   /// The result in doubles.
   [[nodiscard]] double plain(std::size_t head, std::size_t column) const {
-    const std::size_t kv_head = head / (kHeads / kKvHeads);
+    const std::size_t kv_head = head / (shape_.heads / shape_.kv_heads);
     double total = 0;
     double sum = 0;
-    for (std::size_t token = 0; token < kVisible; ++token) {
+    for (std::size_t token = 0; token < shape_.visible; ++token) {
       const std::vector<float>& block = blocks_[token / kBlock];
       double score = 0;
-      for (std::size_t d = 0; d < kWidth; ++d) {
-        const float key = block[kv_head * kHeadFloats + d * kBlock + token % kBlock];
-        score += static_cast<double>(query_[head * kWidth + d]) * static_cast<double>(key);
+      for (std::size_t d = 0; d < shape_.width; ++d) {
+        const float key = block[kv_head * head_floats() + d * kBlock + token % kBlock];
+        score += static_cast<double>(query_[head * shape_.width + d]) * static_cast<double>(key);
       }
       const double weight = std::exp2(score * 0.25 * 1.4426950408889634);
-      const std::size_t values = (kKvHeads + kv_head) * kHeadFloats;
-      sum += weight * static_cast<double>(block[values + token % kBlock * kWidth + column]);
+      const std::size_t values = (shape_.kv_heads + kv_head) * head_floats();
+      sum += weight * static_cast<double>(block[values + token % kBlock * shape_.width + column]);
       total += weight;
     }
     return sum / total;
   }
 
  private:
-  std::vector<float> query_ = std::vector<float>(kHeads * kWidth);
-  std::vector<std::vector<float>> blocks_ =
-      std::vector<std::vector<float>>(3, std::vector<float>(2 * kKvHeads * kHeadFloats));
+  [[nodiscard]] std::size_t head_floats() const { return kBlock * shape_.width; }
+
+  PagedShape shape_;
+  std::vector<float> query_;
+  std::vector<std::vector<float>> blocks_;
   std::vector<const float*> pointers_;
 };
 
 TEST(PagedAttention, IsTheAttentionOverAllVisibleTokens) {
-  const PagedCase paged;
-  const std::vector<float> out = paged.attend(decode_kernels());
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    EXPECT_NEAR(static_cast<double>(out[i]),
-                paged.plain(i / PagedCase::kWidth, i % PagedCase::kWidth), 1e-5);
+  for (const PagedShape& shape : kShapes) {
+    const PagedCase paged(shape);
+    const std::vector<float> out = paged.attend(decode_kernels());
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      EXPECT_NEAR(static_cast<double>(out[i]), paged.plain(i / shape.width, i % shape.width), 1e-4);
+    }
   }
 }
 
 TEST(PagedAttention, EveryVectorUnitComputesTheSameBits) {
-  const PagedCase paged;
-  const std::vector<float> expected = paged.attend(*decode_kernels_of("baseline"));
-  for (const char* isa : {"avx2", "avx512"}) {
+  for (const PagedShape& shape : kShapes) {
+    const PagedCase paged(shape);
+    const std::vector<float> expected = paged.attend(*decode_kernels_of("baseline"));
+    for (const char* isa : {"avx2", "avx512"}) {
+      if (decode_kernels_of(isa) == nullptr) continue;
+      EXPECT_EQ(paged.attend(*decode_kernels_of(isa)), expected) << isa << " " << shape.visible;
+    }
+  }
+}
+
+TEST(Peak, IsTheGreatestWhereverItStands) {
+  for (const char* isa : {"baseline", "avx2", "avx512"}) {
     if (decode_kernels_of(isa) == nullptr) continue;
-    EXPECT_EQ(paged.attend(*decode_kernels_of(isa)), expected) << isa;
+    for (std::size_t count = 1; count < 70; ++count) {
+      for (std::size_t place = 0; place < count; ++place) {
+        std::vector<float> values(count, -7.0F);
+        values[place] = -6.5F;
+        EXPECT_EQ(decode_kernels_of(isa)->peak(values.data(), static_cast<std::int64_t>(count)),
+                  -6.5F);
+      }
+    }
   }
 }
 

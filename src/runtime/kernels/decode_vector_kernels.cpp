@@ -69,11 +69,14 @@ ORRERY_INLINE void finish_row(const PanelProduct& call, const TileRow& to, const
   }
 }
 
-// Computes kRows rows of kPanels panels, whose sums stay in registers.
+// Computes kRows rows of kPanels panels, whose sums stay in registers. Weights are asked for before
+// they are needed: what a processor looks ahead by itself is too little while it computes many
+// rows.
 template <std::int64_t kRows, std::int64_t kPanels>
 void product_tile(const PanelProduct& call, std::int64_t row, std::int64_t panel) {
   constexpr std::int64_t kPanel = PanelProduct::kPanel;
   constexpr std::int64_t kStrips = kPanels * kStripsOfPanel;
+  constexpr std::int64_t kAhead = 64;  // weights of a column
   const std::int64_t inner = call.inner;
   const float* x = call.x + row * inner;
   const float* w = call.panels + panel * inner * kPanel;
@@ -81,8 +84,10 @@ void product_tile(const PanelProduct& call, std::int64_t row, std::int64_t panel
   for (std::int64_t k = 0; k < inner; ++k) {
 #pragma GCC unroll 16
     for (std::int64_t s = 0; s < kStrips; ++s) {
-      const Strip weight = load_strip(w + s / kStripsOfPanel * inner * kPanel + k * kPanel +
-                                      s % kStripsOfPanel * kStrip);
+      const float* at =
+          w + s / kStripsOfPanel * inner * kPanel + k * kPanel + s % kStripsOfPanel * kStrip;
+      const Strip weight = load_strip(at);
+      if (s % kStripsOfPanel == 0) __builtin_prefetch(at + kAhead * kPanel);
 #pragma GCC unroll 8
       for (std::int64_t r = 0; r < kRows; ++r) sums[r][s] += x[r * inner + k] * weight;
     }
