@@ -1,10 +1,12 @@
 // tokens/bpe_tokenizer.hpp - the tokens of a tokenizer.json (Hugging Face tokenizers, version 1.0)
 // whose model is BPE.
 //
-// Made by main() from the file; movable; immutable, safe to use from every thread. Invariant: the
-// tokens of UTF-8 are those of the reference library, and so is the text of tokens. A file with a
-// component that is not known here is refused with the component's name. Cost: the classes in
-// tokens/bpe; 0.2 to 0.9 us a token, by family (measured on one core beside other work).
+// Made by main() from the file; movable; safe to use from every thread, immutable but for a cache
+// of words that changes no result. Invariant: the tokens of UTF-8 are those of the reference
+// library, and so is the text of tokens. A file with a component that is not known here is refused
+// with the component's name. Cost: the classes in tokens/bpe; with words that are known 0.02 to
+// 0.06 us a token, by family, and 0.05 to 0.11 us in a first text (measured on one core beside
+// other work).
 #pragma once
 
 #include <memory>
