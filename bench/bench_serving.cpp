@@ -2,13 +2,15 @@
 // and routers of PyPI, in the same run, before the same stand-in replicas (bench/serving).
 //
 //   bench_serving [--only capacity|latency|streams|memory] [--rounds N] [--seconds S]
-//                 [--streams N] [--router-peers DIR]
+//                 [--streams N] [--rate R] [--router-peers DIR]
 //
 // The router runs on one core, replicas and clients on another. Each figure is the median of the
 // rounds (6, each of S seconds: 3), in which the routers take turns, in one order and then in the
 // other. The interval of a ratio to a peer is one of the rounds' ratios for their median (sign
 // test). CPU time is the router's own with all its processes, of /proc; requests and answers have 1
 // KiB. --router-peers names a virtual environment with routers (scripts/bench makes it).
+// --rate is the open loop's of `latency`, requests a second, where the core of replicas and clients
+// cannot carry 70 % of what the routers can.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -34,6 +36,7 @@ struct Options {
   int rounds = 6;
   double seconds = 3;
   int streams = 10'000;
+  double rate = 0;
   std::string router_peers;
 };
 
@@ -247,9 +250,9 @@ Rates measure_capacity(const std::vector<RouterKind>& kinds, const Options& opti
 /// At 70 % of what the slower of the gateway and nginx carries; a slower peer is left out.
 void measure_latency(const std::vector<RouterKind>& kinds, const Options& options,
                      const Rates& rates) {
-  double rate = 0.7 * rates.at(kinds[0].name);
+  double rate = options.rate > 0 ? options.rate : 0.7 * rates.at(kinds[0].name);
   for (const auto& [name, most] : rates) {
-    if (name.starts_with("nginx")) rate = std::min(rate, 0.7 * most);
+    if (options.rate == 0 && name.starts_with("nginx")) rate = std::min(rate, 0.7 * most);
   }
   std::vector<RouterKind> able;
   for (const RouterKind& kind : kinds) {
@@ -393,6 +396,7 @@ int main(int count, char** arguments) {
     if (option == "--rounds") options.rounds = std::max(std::atoi(value), 1);
     if (option == "--seconds") options.seconds = std::strtod(value, nullptr);
     if (option == "--streams") options.streams = std::max(std::atoi(value), 1);
+    if (option == "--rate") options.rate = std::strtod(value, nullptr);
     if (option == "--router-peers") options.router_peers = value;
   }
   orrery::run(options);
