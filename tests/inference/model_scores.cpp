@@ -46,6 +46,7 @@ int print_scores(const ServedModel& model, const Tokens& tokens) {
   PagedDecoder decoder(model.model,
                        {.blocks = blocks.size(), .rows = static_cast<std::int64_t>(tokens.size())});
   std::vector<DecoderRow> rows;
+  rows.reserve(tokens.size());
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     rows.push_back({.token = tokens[i],
                     .position = static_cast<std::int64_t>(i),

@@ -43,6 +43,7 @@ inline void write_file(const std::string& path, const std::string& bytes) {
 /// The names of tokens that are bytes (0 to 255), then "<|begin|>" and "<|end|>".
 inline std::vector<std::string> byte_token_names() {
   std::vector<std::string> names;
+  names.reserve(258);
   for (int byte = 0; byte < 256; ++byte) {
     names.push_back(bytes_as_characters(std::string(1, static_cast<char>(byte))));
   }

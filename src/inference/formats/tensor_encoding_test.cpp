@@ -139,6 +139,7 @@ struct PartsForTest {
   }
   [[nodiscard]] std::vector<float> weights() const {
     std::vector<float> weights;
+    weights.reserve(256);
     for (std::size_t i = 0; i < 256; ++i) {
       weights.push_back(kScale * static_cast<float>(scales[i / 32] * bits[i]) -
                         kLeast * static_cast<float>(leasts[i / 32]));
@@ -184,7 +185,8 @@ TEST(TensorEncoding, LargeBlocksOfSixBitsHaveTheirTopBitsApart) {
   block += little_endian(half_of(kScale));
   std::vector<float> expected;
   for (std::size_t i = 0; i < 256; ++i) {
-    const int scale = static_cast<std::int8_t>(scales[i / 16]);
+    const int scale = scales[i / 16] < 128 ? static_cast<int>(scales[i / 16])
+                                           : static_cast<int>(scales[i / 16]) - 256;
     expected.push_back(kScale * static_cast<float>(scale * (static_cast<int>(bits[i]) - 32)));
   }
   EXPECT_EQ(decoded(TensorEncoding::kQ6_K, block), expected);

@@ -133,7 +133,7 @@ class GgufCursor {
   template <class Word>
   Word word(std::string_view what) {
     const std::string_view taken = take(sizeof(Word), what);
-    return taken.empty() ? Word{0} : load_little_endian<Word>(taken.data());
+    return taken.empty() ? Word{0} : load_little_endian<Word>(&taken.front());
   }
   std::string_view text(std::string_view what) {
     const auto size = word<std::uint64_t>(what);
@@ -205,7 +205,7 @@ GgufValue read_value(GgufCursor& from) {
   if (type == GgufType::kBool && static_cast<unsigned char>(bytes[0]) > 1) {
     from.fail(begin, "expected 0 or 1, a truth value");
   }
-  return scalar_at(type, bytes.data());
+  return scalar_at(type, &bytes.front());
 }
 
 std::vector<GgufEntry> read_entries(GgufCursor& from, std::uint64_t count) {
@@ -362,7 +362,7 @@ std::vector<std::string_view> strings_of(const GgufArray& array) {
   std::vector<std::string_view> texts;
   texts.reserve(array.count);
   for (std::string_view left = array.bytes; texts.size() < array.count;) {
-    const auto size = load_little_endian<std::uint64_t>(left.data());
+    const auto size = load_little_endian<std::uint64_t>(&left.front());
     texts.push_back(left.substr(8, size));
     left.remove_prefix(8 + size);
   }
