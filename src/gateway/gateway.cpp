@@ -1,5 +1,6 @@
 #include "gateway/gateway.hpp"
 
+#include <array>
 #include <utility>
 
 #include "gateway/error_answer.hpp"
@@ -107,8 +108,16 @@ class HttpGateway final : public Gateway, public WebHandler {
   }
 
  private:
-  static void refuse(WebExchange& exchange, const ErrorAnswer& error) {
-    exchange.respond(error.status, kJson, error_json(error));
+  /// The id of a request: its client's own, or a new one.
+  std::string id_of(const WebRequest& request) {
+    const auto own = id_of_client(request);
+    return own ? std::string(*own) : core_.make_request_id();
+  }
+
+  void refuse(WebExchange& exchange, const ErrorAnswer& error) {
+    const std::string id = id_of(exchange.request());
+    const std::array<WebHeader, 2> headers{{{"Content-Type", kJson}, {"x-request-id", id}}};
+    exchange.respond(error.status, headers, error_json(error));
   }
 
   /// The key of the request; null: it is refused.
@@ -143,10 +152,8 @@ class HttpGateway final : public Gateway, public WebHandler {
       refuse(exchange, unknown_model(facts->model));
       return;
     }
-    const auto own = id_of_client(exchange.request());
-    GatewayRequest request{.id = own ? std::string(*own) : core_.make_request_id(),
-                           .service = *service,
-                           .facts = *std::move(facts)};
+    GatewayRequest request{
+        .id = id_of(exchange.request()), .service = *service, .facts = *std::move(facts)};
     auto made = std::make_unique<GatewayCall>(core_, std::move(request), std::move(exchange));
     GatewayCall& call = *made;
     core_.add(std::move(made));

@@ -258,6 +258,11 @@ TEST_F(GatewayTest, RefusesWhatItMust) {
   large.replace(large.find("Content-Length: 13"), 18, "Content-Length: 99999999999");
   expect(large, "413", "invalid_request_error");
   EXPECT_TRUE(replica.seen.empty());
+  for (const std::string& refused : {request("/v1/other", body, "X-Request-Id: mine\r\n"),
+                                     request(kChat, "{}", "X-Request-Id: mine\r\n")}) {
+    EXPECT_NE(ask(refused).find("\r\nx-request-id: mine\r\n"), std::string::npos);
+  }
+  EXPECT_NE(ask(get("/v1/models", "bad")).find("\r\nx-request-id: "), std::string::npos);
 }
 
 TEST_F(GatewayTest, TriesAnotherReplicaBeforeTheFirstByte) {
