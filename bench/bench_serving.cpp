@@ -100,12 +100,14 @@ class TestBed {
       workers_.push_back(std::move(line));
     }
     for (const RouterKind& kind : kinds) {
-      routers_.push_back(std::make_unique<Router>(kind, workers_));
+      routers_.push_back(std::make_unique<RouterProcess>(kind, workers_));
     }
   }
 
   [[nodiscard]] const std::vector<std::string>& workers() const { return workers_; }
-  [[nodiscard]] const std::vector<std::unique_ptr<Router>>& routers() const { return routers_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<RouterProcess>>& routers() const {
+    return routers_;
+  }
 
   /// Measures each router in each round, in alternating order; a value for each round and router.
   template <class Measure>
@@ -123,7 +125,7 @@ class TestBed {
  private:
   std::unique_ptr<BenchProcess> mock_;
   std::vector<std::string> workers_;
-  std::vector<std::unique_ptr<Router>> routers_;
+  std::vector<std::unique_ptr<RouterProcess>> routers_;
 };
 
 // --- Figures ------------------------------------------------------------------------------------
@@ -189,14 +191,14 @@ void show(const Row& row, const TestBed& bed, const std::vector<std::vector<doub
 
 /// Microseconds of a router's CPU for each of what a load counts.
 template <class Load>
-double cpu_us(const Router& router, Load&& load_it) {
+double cpu_us(const RouterProcess& router, Load&& load_it) {
   const double before = spent_by_tree(router.pid()).cpu_seconds;
   const double count = load_it();
   return (spent_by_tree(router.pid()).cpu_seconds - before) / count * 1e6;
 }
 
 /// Runs wrk, another load program, where it is installed; gives the number of answers.
-double load_by_wrk(const Router& router, double seconds) {
+double load_by_wrk(const RouterProcess& router, double seconds) {
   const std::string script = "build/bench/serving_wrk.lua";
   std::ofstream(script) << fmt::format(
       "wrk.method = 'POST'\nwrk.headers['Content-Type'] = 'application/json'\n"
@@ -219,7 +221,7 @@ using Rates = std::map<std::string, double>;
 Rates measure_capacity(const std::vector<RouterKind>& kinds, const Options& options, int replicas) {
   const TestBed bed(kinds, replicas, "");
   std::map<std::string, std::vector<double>> rates;
-  const auto values = bed.rounds(options.rounds, [&](const Router& router) {
+  const auto values = bed.rounds(options.rounds, [&](const RouterProcess& router) {
     return cpu_us(router, [&] {
       const LoadFigures figures =
           load(router.address(), fmt::format("--seconds {}", options.seconds));
@@ -231,7 +233,7 @@ Rates measure_capacity(const std::vector<RouterKind>& kinds, const Options& opti
   if (!output_of("command -v wrk")) {
     fmt::print(stderr, "bench_serving: NOT MEASURED: load by wrk: it is not installed\n");
   } else {
-    const auto by_wrk = bed.rounds(options.rounds, [&](const Router& router) {
+    const auto by_wrk = bed.rounds(options.rounds, [&](const RouterProcess& router) {
       return cpu_us(router, [&] { return load_by_wrk(router, options.seconds); });
     });
     show({fmt::format("R1: the same, load by wrk, {} replicas", replicas), "us", 50}, bed, by_wrk);
@@ -298,7 +300,7 @@ struct StreamLoad {
 void measure_streams(const std::vector<RouterKind>& kinds, const Options& options,
                      const StreamLoad& streams) {
   const TestBed bed(kinds, 4, streams.mock);
-  const auto values = bed.rounds(options.rounds, [&](const Router& router) {
+  const auto values = bed.rounds(options.rounds, [&](const RouterProcess& router) {
     return cpu_us(router, [&] {
       return load(router.address(), fmt::format("--connections {} --stream {} --seconds {}",
                                                 streams.streams, streams.events, options.seconds))

@@ -84,7 +84,7 @@ Status change_service(const CommandOptions& options, const ServiceVerbOptions& a
   if (!session) return forward_error(session);
   const Result<std::uint64_t> job = service_job(**session, asked.update_of);
   if (!job) return tl::unexpected(job.error());
-  const Result<std::string> present = spec_of_service(**session, *job);
+  const Result<PresentService> present = present_service(**session, *job);
   if (!present) return tl::unexpected(present.error());
   const Result<std::string> spec =
       updated_service_spec(*present, {asked.service.artifact, asked.revision, asked.replicas,
@@ -94,12 +94,13 @@ Status change_service(const CommandOptions& options, const ServiceVerbOptions& a
     print_bytes(*spec);
     return {};
   }
-  const Result<std::uint64_t> updated =
-      update_service(**session, *job, {.text = *spec, .file = "command line", .messages = {}});
+  const SubmittedSpec submitted{.text = *spec, .file = "command line", .messages = {}};
+  const Result<AskedUpdate> update = asked_by(submitted);
+  if (!update) return tl::unexpected(update.error());
+  const Result<std::uint64_t> updated = update_service(**session, *job, submitted);
   if (!updated) return tl::unexpected(updated.error());
-  const Result<v1::ServiceView> service = asked.no_wait
-                                              ? service_of_job(**session, *job)
-                                              : await_update(**session, asked.update_of, waiting());
+  const Result<v1::ServiceView> service =
+      asked.no_wait ? service_of_job(**session, *job) : await_update(**session, *update, waiting());
   if (!service) return tl::unexpected(service.error());
   return print_live(options, updated_answer(*service));
 }
@@ -147,6 +148,11 @@ void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
   verb.add_option("--tenant", service.tenant, "tenant that the service is charged to")
       ->type_name("PATH")
       ->capture_default_str();
+}
+
+/// Adds the options for services that run, and for how updates are made.
+void add_update_options(CLI::App& verb, ServiceVerbOptions& asked) {
+  ServiceOptions& service = asked.service;
   verb.add_option("--key", asked.key_of,
                   "make another key for a running service, named or by the job of a replica")
       ->type_name("SERVICE");
@@ -164,11 +170,20 @@ void add_options(CLI::App& verb, ServiceVerbOptions& asked) {
       ->delimiter(',')
       ->allow_extra_args(false);
   verb.add_option("--surge", service.rollout.surge,
-                  "replicas that an update may have beyond those wanted (default: 1)")
+                  "replicas that an update may have beyond those wanted (default: as before, 1 at "
+                  "first)")
       ->type_name("N");
-  verb.add_option("--unavailable", service.rollout.unavailable,
-                  "of the replicas wanted, how many need not be ready in an update (default: 0)")
+  verb.add_option(
+          "--unavailable", service.rollout.unavailable,
+          "of the replicas wanted, how many need not be ready in an update (default: as before, "
+          "0 at first)")
       ->type_name("N");
+  CLI::Option& update = *verb.get_option("--update");
+  for (const char* kept :
+       {"--name", "--model", "--engine", "--accelerators", "--type", "--tenant"}) {
+    update.excludes(verb.get_option(kept));
+  }
+  verb.get_option("--revision")->needs(&update);
   verb.add_flag("--no-wait", asked.no_wait,
                 "do not wait until a replica is ready, or the update has ended");
   verb.add_flag("--dry-run", asked.dry_run, "print the spec without submitting it");
@@ -190,6 +205,7 @@ void add_service_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       "  orrery job chat   (replicas, latencies, cost)\n"
       "  orrery cancel chat\n");
   add_options(verb, *asked);
+  add_update_options(verb, *asked);
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return serve(options, *asked); };
   });

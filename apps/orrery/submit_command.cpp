@@ -25,9 +25,9 @@ Status try_dry(const CommandOptions& options, const SubmittedSpec& spec) {
 Status update(const CommandOptions& options, const SubmittedSpec& spec) {
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
-  const Result<std::string> name = service_in(spec);
-  if (!name) return tl::unexpected(name.error());
-  const Result<std::uint64_t> job = service_job(**session, *name);
+  const Result<AskedUpdate> asked = asked_by(spec);
+  if (!asked) return tl::unexpected(asked.error());
+  const Result<std::uint64_t> job = service_job(**session, asked->service);
   if (!job) return tl::unexpected(job.error());
   const Result<std::uint64_t> updated = update_service(**session, *job, spec);
   if (!updated) return tl::unexpected(updated.error());

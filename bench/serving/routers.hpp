@@ -1,9 +1,9 @@
 // bench/serving/routers.hpp - the routers that bench_serving compares: orrery-gateway, and peers
 // where they are installed.
 //
-// A Router is a running process pinned to one core, with a folder of its own for its files; it ends
-// with the object. One thread. A peer is configured as its makers advise for a proxy that keeps
-// connections; each setting is in its command here.
+// A RouterProcess is a running process pinned to one core, with a folder of its own for its files;
+// it ends with the object. One thread. A peer is configured as its makers advise for a proxy that
+// keeps connections; each setting is in its command here.
 #pragma once
 
 #include <array>
@@ -143,10 +143,11 @@ inline std::vector<RouterKind> installed_peers(const std::string& python) {
   return peers;
 }
 
-class Router {
+class RouterProcess {
  public:
   /// Starts it before these replicas and waits until it answers; the benchmark ends if it does not.
-  Router(const RouterKind& kind, const std::vector<std::string>& workers) : name_(kind.name) {
+  RouterProcess(const RouterKind& kind, const std::vector<std::string>& workers)
+      : name_(kind.name) {
     std::filesystem::create_directories("build/bench");
     std::string directory = "build/bench/router-XXXXXX";
     if (::mkdtemp(directory.data()) == nullptr) give_up("no directory for a router");
@@ -166,9 +167,9 @@ class Router {
     process_ = std::make_unique<BenchProcess>(std::move(words));
     await();
   }
-  Router(const Router&) = delete;
-  Router& operator=(const Router&) = delete;
-  ~Router() {
+  RouterProcess(const RouterProcess&) = delete;
+  RouterProcess& operator=(const RouterProcess&) = delete;
+  ~RouterProcess() {
     process_.reset();
     std::error_code gone;
     std::filesystem::remove_all(directory_, gone);

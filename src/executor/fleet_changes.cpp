@@ -118,8 +118,12 @@ void FleetChanges::use(const FleetMap& map) {
 }
 
 void FleetChanges::note(const Event& event) {
-  const auto* waits = std::get_if<JobRequeued>(&event);
-  if (waits != nullptr && changed_before()) followers_.setup.renewal().add(waits->job);
+  if (!changed_before()) return;
+  RequestRenewal& renewal = followers_.setup.renewal();
+  if (const auto* waits = std::get_if<JobRequeued>(&event)) renewal.add(waits->job);
+  // Replicas that an update makes ask for what the first ones were resolved to.
+  const auto* made = std::get_if<JobSubmitted>(&event);
+  if (made != nullptr && made->submission.request.kind == JobKind::kServe) renewal.add(made->job);
 }
 
 void FleetChanges::renew_waiting() {

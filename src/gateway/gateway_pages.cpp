@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -74,9 +75,18 @@ std::string service_label(const GatewayService& service) {
   return "service=" + label(service.name) + ",tenant=" + label(service.tenant);
 }
 
+/// Returns the services of the newest table: one that has ended leaves its name to the next.
+std::vector<std::reference_wrapper<const GatewayService>> routed(GatewayCore& core) {
+  std::vector<std::reference_wrapper<const GatewayService>> services;
+  for (const auto& [id, service] : core.services()) {
+    if (service.index) services.emplace_back(service);
+  }
+  return services;
+}
+
 void add_counts(MetricsText& text, GatewayCore& core) {
   text.family("requests_total", "counter", "Requests that have ended, by outcome.");
-  for (const auto& [id, service] : core.services()) {
+  for (const GatewayService& service : routed(core)) {
     const ServiceCounts& counts = service.stats.counts();
     const std::array<std::pair<RequestEnd, std::uint64_t>, 4> ends = {
         {{RequestEnd::kCompleted, counts.completed},
@@ -88,11 +98,11 @@ void add_counts(MetricsText& text, GatewayCore& core) {
     }
   }
   text.family("prompt_tokens_total", "counter", "Tokens of the prompts.");
-  for (const auto& [id, service] : core.services()) {
+  for (const GatewayService& service : routed(core)) {
     text.sample(service_label(service), service.stats.counts().prompt_tokens);
   }
   text.family("output_tokens_total", "counter", "Tokens of the answers.");
-  for (const auto& [id, service] : core.services()) {
+  for (const GatewayService& service : routed(core)) {
     text.sample(service_label(service), service.stats.counts().output_tokens);
   }
 }
@@ -100,24 +110,23 @@ void add_counts(MetricsText& text, GatewayCore& core) {
 void add_latencies(MetricsText& text, GatewayCore& core) {
   text.family("time_to_first_token_seconds", "histogram",
               "From a request's last byte to the first byte of its stream.");
-  for (const auto& [id, service] : core.services()) {
+  for (const GatewayService& service : routed(core)) {
     text.histogram(service_label(service), service.stats.ttft(), service.stats.ttft_sum());
   }
   text.family("time_per_output_token_seconds", "histogram",
               "Mean time between the output tokens of a stream.");
-  for (const auto& [id, service] : core.services()) {
+  for (const GatewayService& service : routed(core)) {
     text.histogram(service_label(service), service.stats.tpot(), service.stats.tpot_sum());
   }
 }
 
 void add_load(MetricsText& text, GatewayCore& core) {
   text.family("requests_waiting", "gauge", "Requests that wait for a replica.");
-  for (const auto& [id, service] : core.services()) {
+  for (const GatewayService& service : routed(core)) {
     text.sample(service_label(service), service.queue.size());
   }
   text.family("requests_in_flight", "gauge", "Requests at a replica.");
-  for (const auto& [id, service] : core.services()) {
-    if (!service.index) continue;
+  for (const GatewayService& service : routed(core)) {
     for (const std::uint32_t slot : core.router().slots_of(*service.index)) {
       const RouterReplica& replica = core.router().replica(slot);
       text.sample(fmt::format("{},job=\"{}\",attempt=\"{}\"", service_label(service),

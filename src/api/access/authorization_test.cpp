@@ -295,6 +295,15 @@ TEST_F(AuthorizationTest, ASpecThatCannotBeReadIsNotShown) {
   }
 }
 
+TEST_F(AuthorizationTest, TheEnvironmentOfAnEngineIsNotShown) {
+  const std::string shown = without_environment(
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n"
+      "revisions: [{model: m, artifact: /m, engine: {name: vllm, environment: {HF_TOKEN: "
+      "hf_secret}}}]\n");
+  EXPECT_EQ(shown.find("hf_secret"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("HF_TOKEN"), std::string::npos) << shown;
+}
+
 TEST_F(AuthorizationTest, MetricsAreForCallersWithoutATenant) {
   EXPECT_TRUE(ask("GET /metrics", "viewer").starts_with("HTTP/1.1 200"));
   EXPECT_TRUE(ask("GET /metrics", "client").starts_with("HTTP/1.1 403"));

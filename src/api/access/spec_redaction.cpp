@@ -12,9 +12,14 @@ std::string without_environment(const std::string& spec) {
   if (!document) return kUnreadable;
   Result<JobSpec> read = read_job_spec(*document);
   if (!read) return kUnreadable;
-  if (!read->launch || read->launch->environment.empty()) return spec;
-  for (auto& [name, value] : read->launch->environment) value = "***";
-  return write_job_spec(*read);
+  bool masked = false;
+  const auto mask = [&masked](std::vector<std::pair<std::string, std::string>>& environment) {
+    for (auto& [name, value] : environment) value = "***";
+    masked = masked || !environment.empty();
+  };
+  if (read->launch) mask(read->launch->environment);
+  for (RevisionSpec& revision : read->service.revisions) mask(revision.engine.environment);
+  return masked ? write_job_spec(*read) : spec;
 }
 
 std::string shown_refusal(const Error& error) {

@@ -165,6 +165,9 @@ void JobChanges::change(const v1::ChangeJobRequest& request, const CallPtr& call
 void JobChanges::update(const v1::UpdateServiceRequest& request, const CallPtr& call) const {
   const std::optional<JobId> job = find_job(controller_, request.id(), *call);
   if (!job) return;
+  if (Status room = controller_.submissions().admission(call->caller().tenant); !room) {
+    return call->finish({CallCode::kResourceExhausted, room.error().text()});
+  }
   controller_.submissions().update(job_text(request.spec(), request.file(), call->caller()), *job,
                                    own_request_id(request.request_id(), *call),
                                    [call](const Result<std::vector<JobId>>& of) {

@@ -233,12 +233,10 @@ void JobLife::on(const ReplicaSeen& seen) {
     return recorder_.refuse("the job is no service");
   }
   if (job.attempts.empty()) return recorder_.refuse("the job is a rehearsal");
-  // A replica goes on: reports of two nodes, or of two controllers' terms, may cross.
+  // A replica goes on, once to each phase: reports of two nodes, or of two controllers' terms, may
+  // cross, and no program fills the log.
   const ReplicaState* known = replica_of(job);
-  if (known != nullptr &&
-      (known->report == seen.report || known->report.phase > seen.report.phase)) {
-    return;
-  }
+  if (known != nullptr && known->report.phase >= seen.report.phase) return;
   recorder_.emit(ReplicaChanged{seen.job, seen.report});
 }
 

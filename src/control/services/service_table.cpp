@@ -49,10 +49,13 @@ void ServiceTable::end(const Job& job) {
   Service& service = services_.at(member->service);
   service.live.erase(job.id);
   std::optional<ServiceUpdate>& update = service.update;
-  const bool failed = job.phase == JobPhase::kFailed;
-  if (update && failed && member->revision == update->to.number && update->fault.empty()) {
-    update->fault = fmt::format("job {} ({}) failed: {}", job.id.value(), job.name,
-                                job.blame.evidence.empty() ? "see its log" : job.blame.evidence);
+  // A replica has no end of its own, so one that finishes has failed.
+  const bool failed = job.phase != JobPhase::kCancelled;
+  const bool made = update && member->revision == update->to.number && job.id > update->newest;
+  if (made && failed && update->fault.empty()) {
+    update->fault =
+        fmt::format("job {} ({}) ended: {}", job.id.value(), job.name,
+                    job.blame.evidence.empty() ? "its log may say why" : job.blame.evidence);
   }
   forget_if_over(service.id);
 }
@@ -77,6 +80,7 @@ void ServiceTable::on(const ServiceUpdating& event) {
       .to = {event.revision, std::make_shared<const Submission>(event.replica), event.texts},
       .replicas = event.replicas,
       .former = before ? before->former : static_cast<std::uint32_t>(service.live.size()),
+      .newest = memberships_.empty() ? JobId() : memberships_.rbegin()->first,
       .terms = event.terms,
       .back = event.back,
       .fault = {}};

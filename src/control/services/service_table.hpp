@@ -37,9 +37,10 @@ struct ServiceUpdate {
   ServiceRevision to;
   std::uint32_t replicas = 0;  ///< wanted
   std::uint32_t former = 0;    ///< replicas before the update
+  JobId newest;                ///< replicas with later numbers are of this update
   RolloutTerms terms;
   std::string back;   ///< why it goes back to the revision before; empty: it goes on
-  std::string fault;  ///< how a replica of `to` failed; empty: none has
+  std::string fault;  ///< how a replica that it made failed; empty: none has
 };
 
 struct Service {

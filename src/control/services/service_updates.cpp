@@ -37,7 +37,7 @@ struct Standing {
   std::vector<const Job*> former;  ///< of others
   std::uint32_t ready = 0;         ///< of both
   std::size_t held = 0;            ///< replicas that have not ended
-  std::string fault;               ///< how one of the wanted revision fails; empty: none does
+  std::string fault;               ///< how one that the update made fails; empty: none does
 };
 
 Standing standing_of(const State& state, const Service& service) {
@@ -50,7 +50,7 @@ Standing standing_of(const State& state, const Service& service) {
     (wanted ? all.fresh : all.former).push_back(&job);
     all.ready += is_ready(job) ? 1 : 0;
     const bool loops = job.usage.program_faults >= kFaultsAtStart && !was_ready(job);
-    if (wanted && loops && all.fault.empty()) {
+    if (wanted && loops && id > update.newest && all.fault.empty()) {
       all.fault = fmt::format("job {} ({}) failed {} times before it was ready: {}", id.value(),
                               job.name, job.usage.program_faults, job.blame.evidence);
     }
@@ -58,11 +58,23 @@ Standing standing_of(const State& state, const Service& service) {
   return all;
 }
 
-/// Returns the replica to stop: one that is not ready, else the newest. Precondition: not empty.
-const Job& least_useful(const std::vector<const Job*>& jobs) {
-  return **std::max_element(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
-    return std::pair(!is_ready(*a), a->id) < std::pair(!is_ready(*b), b->id);
+/// Returns up to `most` replicas to stop: those that are not ready, then the newest; of those that
+/// are ready at most `ready_max`.
+std::vector<JobId> least_useful(std::vector<const Job*> jobs, std::size_t most,
+                                std::uint64_t ready_max) {
+  std::sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
+    return std::pair(!is_ready(*a), a->id) > std::pair(!is_ready(*b), b->id);
   });
+  std::vector<JobId> chosen;
+  for (const Job* job : jobs) {
+    if (chosen.size() == most) break;
+    if (is_ready(*job)) {
+      if (ready_max == 0) break;
+      --ready_max;
+    }
+    chosen.push_back(job->id);
+  }
+  return chosen;
 }
 
 /// Whether all replicas of a service are of one role.
@@ -98,7 +110,7 @@ void go_back(Recorder& recorder, const Service& service, const std::string& why)
 }
 
 void make_replica(JobLife& jobs, const Service& service) {
-  const ServiceRevision& to = service.update->to;
+  const ServiceRevision to = service.update->to;
   Submission one = *to.replica;
   const std::string& name = to.replica->request.name;
   one.request.name = fmt::format("{}[{}]", name.substr(0, name.rfind('[')), service.made);
@@ -117,23 +129,52 @@ bool step(const UpdateParts& parts, const Service& service) {
     go_back(parts.recorder, service, now.fault);
     return true;
   }
-  const std::size_t most = std::size_t{update.replicas} + update.terms.surge;
-  if (now.fresh.size() < update.replicas && now.held < most) {
-    make_replica(parts.jobs, service);
+  const std::size_t wanted = update.replicas;
+  const std::size_t most = wanted + update.terms.surge;
+  if (now.fresh.size() < wanted && now.held < most) {
+    const std::size_t made = std::min(wanted - now.fresh.size(), most - now.held);
+    for (std::size_t i = 0; i < made; ++i) make_replica(parts.jobs, service);
     return true;
   }
-  const bool surplus = now.fresh.size() > update.replicas;
-  if (!now.former.empty() || surplus) {
-    const Job& job = least_useful(now.former.empty() ? now.fresh : now.former);
-    const bool spared = now.ready + update.terms.unavailable > update.replicas;
-    if (is_ready(job) && !spared) return false;
-    parts.jobs.cancel(job.id);
-    return true;
-  }
+  const std::uint64_t served = std::uint64_t{now.ready} + update.terms.unavailable;
+  const std::uint64_t spared = served > wanted ? served - wanted : 0;
+  const std::vector<JobId> leave =
+      now.former.empty()
+          ? least_useful(now.fresh, now.fresh.size() - std::min(now.fresh.size(), wanted), spared)
+          : least_useful(now.former, now.former.size(), spared);
+  for (const JobId id : leave) parts.jobs.cancel(id);
   const bool reached =
-      now.held == update.replicas && now.fresh.size() == now.held && now.ready == update.replicas;
+      now.held == wanted && now.fresh.size() == wanted && now.ready == update.replicas;
   if (reached) parts.recorder.emit(ServiceUpdated{service.id, {}});
-  return false;
+  return !leave.empty();
+}
+
+/// Whether a service is as a command asks, or on its way there.
+bool is_so(const State& state, const Service& service, const ServiceRevision& to,
+           const UpdateService& command) {
+  if (service.update) {
+    const ServiceUpdate& update = *service.update;
+    return update.to.number == to.number && update.replicas == command.replicas &&
+           update.terms == command.terms;
+  }
+  std::size_t stay = 0;
+  for (const JobId id : service.live) {
+    if (is_leaving(state.job(id))) continue;
+    if (state.services().membership(id)->revision != to.number) return false;
+    ++stay;
+  }
+  return stay == command.replicas;
+}
+
+/// Returns a replica that has run for long and reports nothing; none: each one reports.
+std::optional<JobId> silent_replica(const State& state, const Service& service, Instant now) {
+  constexpr Duration kReportsBy = Duration::minutes(1);
+  for (const JobId id : service.live) {
+    const Job& job = state.job(id);
+    const bool silent = job.phase == JobPhase::kRunning && replica_of(job) == nullptr;
+    if (silent && job.since + kReportsBy < now) return id;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -154,11 +195,13 @@ void update_service(const UpdateParts& parts, const UpdateService& command) {
     return recorder.refuse("the service has replicas of several roles: it cannot be updated");
   }
   recorder.answer(service->id);
-  const bool under_way = service->update && service->update->to.number == to.number &&
-                         service->update->replicas == command.replicas;
-  const bool stands = !service->update && service->revision.number == to.number &&
-                      service->live.size() == command.replicas;
-  if (under_way || stands) return;
+  if (const auto silent = silent_replica(state, *service, recorder.now())) {
+    return recorder.refuse(
+        fmt::format("job {} ({}) runs and does not report whether it is ready: an update could not "
+                    "tell when to stop it",
+                    silent->value(), state.job(*silent).name));
+  }
+  if (is_so(state, *service, to, command)) return;
   recorder.emit(ServiceUpdating{.service = service->id,
                                 .revision = to.number,
                                 .replica = *to.replica,

@@ -183,6 +183,73 @@ TEST(ServiceUpdatesTest, WhatCannotBeIsRefused) {
   EXPECT_FALSE(chat.service()->update);
 }
 
+TEST(ServiceUpdatesTest, AProgramThatEndsBeforeItReportsIsNotStartedForEver) {
+  UpdatedService chat(1);
+  ASSERT_TRUE(chat.update("r2", 1));
+  chat.cluster.tick();
+  const JobId bad = chat.live().back();
+  chat.cluster.up(bad);
+  chat.cluster.end(bad, ExitKind::kDone);
+  chat.settle();
+  EXPECT_EQ(chat.replicas(), "chat[0]:r1");
+  EXPECT_EQ(chat.service()->outcome, "job 1 (chat[1]) ended: its log may say why");
+}
+
+TEST(ServiceUpdatesTest, AnUpdateThatIsStuckTakesOtherTerms) {
+  UpdatedService chat(4);
+  ASSERT_TRUE(chat.update("r2", 4));
+  chat.settle();
+  EXPECT_TRUE(chat.service()->update) << "no node is free";
+  ASSERT_TRUE(chat.update("r2", 4, {.surge = 0, .unavailable = 2}));
+  EXPECT_EQ(chat.cluster.count<ServiceUpdating>(), 1u);
+  chat.settle();
+  EXPECT_EQ(chat.ready(), 4u);
+  EXPECT_EQ(chat.service()->revision.number, 2u);
+}
+
+TEST(ServiceUpdatesTest, WhatAnUpdateThatWasGivenUpLeftIsNotWhatIsWanted) {
+  UpdatedService chat(2);
+  ASSERT_TRUE(chat.update("r2", 2));
+  chat.serve_all();
+  chat.cluster.send(CancelJob{chat.ids[0]});
+  chat.drain_all();
+  ASSERT_EQ(chat.replicas(), "chat[2]:r2");
+  ASSERT_TRUE(chat.update("r1", 1));
+  chat.settle();
+  EXPECT_EQ(chat.replicas(), "chat[3]:r1");
+}
+
+TEST(ServiceUpdatesTest, AReplicaFromBeforeThatFailsIsNoFaultOfTheUpdate) {
+  UpdatedService chat(2);
+  const JobId old = chat.ids[1];
+  for (int fault = 0; fault < 3; ++fault) {
+    chat.cluster.end(old, ExitKind::kProgram);
+    chat.cluster.wait(Duration::minutes(2));
+    if (chat.cluster.phase(old) == JobPhase::kStarting) chat.cluster.up(old);
+  }
+  ASSERT_TRUE(chat.update("r2", 2));
+  EXPECT_TRUE(chat.service()->update);
+  chat.settle();
+  EXPECT_EQ(chat.service()->outcome, "");
+  EXPECT_EQ(chat.service()->revision.number, 2u);
+}
+
+TEST(ServiceUpdatesTest, AServiceThatSaysNothingOfItselfIsNotUpdated) {
+  ScriptedCluster cluster;
+  Submission replica = cluster.job(8);
+  replica.request.kind = JobKind::kServe;
+  replica.request.array = ArrayId(0);
+  const JobId id = cluster.send(SubmitJob{replica, "r1", "", ""}).answer.job;
+  cluster.tick();
+  cluster.up(id);
+  cluster.wait(Duration::minutes(2));
+  const Outcome& refused = cluster.send(UpdateService{id, replica, {"r2", "", ""}, 1, {}});
+  ASSERT_FALSE(refused.answer.status);
+  EXPECT_NE(refused.answer.status.error().message.find("does not report whether it is ready"),
+            std::string::npos);
+  EXPECT_EQ(cluster.phase(id), JobPhase::kRunning);
+}
+
 /// Does to a service what users, nodes and replicas may do. Checks that no update takes a ready
 /// replica that it may not.
 class RandomService {

@@ -107,8 +107,11 @@ Result<std::vector<JobId>> jobs_named(const State& state, const AfterSpec& after
     if (!visible(id)) continue;
     if (state.job(id).name == name) return std::vector{id};
     const auto place = place_in(name, state.job(id).name);
-    if (place && *place <= at)
-      return jobs_of_array(state, name, JobId::at(at - *place), after.when);
+    if (!place || *place > at) continue;
+    // Later replicas of a service have numbers of their own.
+    Result<std::vector<JobId>> jobs =
+        jobs_of_array(state, name, JobId::at(at - *place), after.when);
+    if (!jobs || !jobs->empty()) return jobs;
   }
   if (tenant.empty()) {
     return input_error({}, fmt::format("no job \"{}\" was ever submitted", name));
@@ -184,7 +187,7 @@ Status check_live(const JobSpec& spec) {
 
 /// Makes the only job of a service its first replica: later ones join its array.
 void make_replica(JobRequest& request, ArrayId array) {
-  if (request.kind != JobKind::kServe || request.array.valid()) return;
+  if (request.kind != JobKind::kServe || request.array.valid() || !array.valid()) return;
   request.array = array;
   request.name += "[0]";
   if (keeps_distance(request)) request.class_id = ClassId();

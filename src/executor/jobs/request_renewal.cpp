@@ -59,9 +59,10 @@ std::vector<ResolveJob> RequestRenewal::take(const State& state, JobIntake& inta
     }
     const Job& job = state.job(id);
     const JobRequest& former = job.submission->request;
-    // The jobs of an array share their text.
-    const bool same_text =
-        read != nullptr && former.array.valid() && former.array == read->submission->request.array;
+    // The jobs of an array share their text, but for those of a service that is updated.
+    const bool same_text = read != nullptr && former.array.valid() &&
+                           former.array == read->submission->request.array &&
+                           job.spec == read->spec;
     if (!same_text) {
       if (texts == kTexts) break;
       ++texts;

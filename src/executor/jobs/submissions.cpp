@@ -105,6 +105,16 @@ void Submissions::update(const JobText& text, JobId replica, const std::string& 
   if (Status possible = options_.agents.check_user(jobs->front().run_as); !possible) {
     return refuse(possible.error(), answered);
   }
+  const double left =
+      options_.settings.jobs_max - static_cast<double>(state().jobs() - state().ended_jobs());
+  if (static_cast<double>(jobs->size()) > left) {
+    return refuse(
+        {ErrorKind::kInfeasible,
+         fmt::format("{} replicas are asked for, and jobs_max leaves room for {:.0f} jobs",
+                     jobs->size(), left),
+         {}},
+        answered);
+  }
   Result<UpdateService> change = service_change(state(), replica, text, *jobs);
   if (!change) return refuse(change.error(), answered);
   host.handle(*std::move(change), request_id, [answered](const Answer& answer) {

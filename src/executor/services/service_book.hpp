@@ -8,7 +8,7 @@
 //    ready.
 // 2. Epochs grow with every change of the table, also from one controller to the next: they count
 //    milliseconds of the time of day.
-// Cost: making the table O(running jobs); a report O(services).
+// Cost: making the table O(replicas that live); a report O(replicas in the state) a service.
 #pragma once
 
 #include <functional>

@@ -35,6 +35,12 @@ Status check_alike(const JobSpec& spec, const JobSpec& known) {
                                                "several cannot be updated",
                                                spec.roles.size()));
   }
+  const std::string& role = known.roles.front().name;
+  if (known.roles.size() == 1 && spec.roles.front().name != role) {
+    return input_error(spec.roles.front().where,
+                       fmt::format("the role is \"{}\", expected \"{}\", the service's",
+                                   spec.roles.front().name, role));
+  }
   const auto model = [](const JobSpec& of) {
     return of.service.revisions.empty() ? std::string() : of.service.revisions.front().model;
   };

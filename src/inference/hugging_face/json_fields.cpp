@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t kFileMax = std::size_t{64} << 20;
 constexpr std::size_t kShownMax = 60;
+constexpr int kDepthMax = 64;
 
 std::string shown(const nlohmann::json& value) {
   return printable(value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace), kShownMax);
@@ -22,7 +23,18 @@ std::string shown(const nlohmann::json& value) {
 
 Result<nlohmann::json> parse_json_object(std::string_view text, const std::string& file) {
   try {
-    nlohmann::json json = nlohmann::json::parse(text);
+    // Showing a value is recursive, and no such file is deep.
+    bool deep = false;
+    nlohmann::json json = nlohmann::json::parse(
+        text, [&deep](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) {
+          deep = deep || depth > kDepthMax;
+          return !deep;
+        });
+    if (deep) {
+      return input_error({file}, fmt::format("expected a JSON object with values in at most {} "
+                                             "others",
+                                             kDepthMax));
+    }
     if (json.is_object()) return json;
     return input_error({file}, fmt::format("expected a JSON object, found {}", shown(json)));
   } catch (const nlohmann::json::exception& error) {

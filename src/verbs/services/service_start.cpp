@@ -23,7 +23,8 @@ Result<v1::ListJobsResponse> jobs_named(LiveSession& session, const std::string&
   v1::ListJobsRequest request;
   request.set_name(name);
   Result<v1::ListJobsResponse> jobs = list_jobs(session, request);
-  if (!jobs || !jobs->jobs().empty()) return jobs;
+  const auto serves = [](const v1::Job& job) { return job.kind() == "Serve"; };
+  if (!jobs || std::ranges::any_of(jobs->jobs(), serves)) return jobs;
   request.set_name(name + "[*]");
   return list_jobs(session, request);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -31,22 +32,23 @@ Result<JobSpec> spec_of(const std::string& text, const std::string& file) {
 
 }  // namespace
 
-Result<std::string> updated_service_spec(const std::string& present,
+Result<std::string> updated_service_spec(const PresentService& present,
                                          const ServiceUpdateOptions& options) {
   const bool other = !options.artifact.empty() || options.arguments || !options.slo.empty();
-  if (!other && !options.replicas) {
+  const bool terms = options.rollout.surge || options.rollout.unavailable;
+  if (!other && !options.replicas && !terms) {
     return input_error({},
                        "nothing to update: expected a MODEL, --replicas, --slo, or arguments of "
                        "the inference engine behind --");
   }
-  Result<JobSpec> spec = spec_of(present, "the service's spec");
+  Result<JobSpec> spec = spec_of(present.spec, "the service's spec");
   if (!spec) return forward_error(spec);
   if (spec->roles.size() > 1) {
     return input_error(
         {}, fmt::format("service {} has several roles: it cannot be updated", spec->name));
   }
   take_rollout(options.rollout, spec->service.rollout);
-  if (options.replicas) spec->roles.front().replicas = *options.replicas;
+  spec->roles.front().replicas = options.replicas.value_or(present.replicas);
   if (!other) return checked_job_text(*spec);
   if (spec->service.revisions.empty()) {
     return input_error({}, fmt::format("service {} has no revisions, its launch says what it runs: "
@@ -65,18 +67,37 @@ Result<std::string> updated_service_spec(const std::string& present,
   return checked_job_text(*spec);
 }
 
-Result<std::string> service_in(const SubmittedSpec& spec) {
+Result<AskedUpdate> asked_by(const SubmittedSpec& spec) {
   const Result<JobSpec> read = spec_of(spec.text, spec.file);
   if (!read) return tl::unexpected(read.error());
-  return read->name;
+  const std::vector<RevisionSpec>& revisions = read->service.revisions;
+  return AskedUpdate{read->name, revisions.empty() ? "" : revisions.front().id};
 }
 
-Result<std::string> spec_of_service(LiveSession& session, std::uint64_t job) {
+Result<PresentService> present_service(LiveSession& session, std::uint64_t job) {
   v1::GetJobRequest request;
   request.set_id(job);
-  const Result<v1::Job> known = session.client().call<v1::Job>("GetJob", request);
-  if (!known) return tl::unexpected(known.error());
-  return known->spec();
+  Result<v1::Job> known = session.client().call<v1::Job>("GetJob", request);
+  if (!known) return forward_error(known);
+  const v1::ServiceView service = known->service();
+  const std::string& revision =
+      service.has_update() ? service.update().revision() : service.revision();
+  const auto stays = [](const v1::ServiceReplica& replica) {
+    return replica.state() != "draining" && replica.state() != "failed" &&
+           replica.state() != "gone";
+  };
+  // An id of a revision that was given up may be used again.
+  const auto runs = std::ranges::find_if(service.replicas(), [&](const v1::ServiceReplica& each) {
+    return stays(each) && each.revision() == revision;
+  });
+  if (runs != service.replicas().end() && runs->job() != job) {
+    request.set_id(runs->job());
+    known = session.client().call<v1::Job>("GetJob", request);
+    if (!known) return forward_error(known);
+  }
+  const auto now = static_cast<std::uint32_t>(std::ranges::count_if(service.replicas(), stays));
+  return PresentService{known->spec(),
+                        service.has_update() ? service.update().replicas() : std::max(now, 1U)};
 }
 
 Result<std::uint64_t> update_service(LiveSession& session, std::uint64_t job,
@@ -91,12 +112,12 @@ Result<std::uint64_t> update_service(LiveSession& session, std::uint64_t job,
   return updated->id();
 }
 
-Result<v1::ServiceView> await_update(LiveSession& session, const std::string& service,
+Result<v1::ServiceView> await_update(LiveSession& session, const AskedUpdate& asked,
                                      const ServiceWait& wait) {
   ToldReplicas told(session, wait);
   std::string back;
   while (true) {
-    const Result<std::uint64_t> job = service_job(session, service);
+    const Result<std::uint64_t> job = service_job(session, asked.service);
     if (!job) return tl::unexpected(job.error());
     Result<v1::ServiceView> now = service_of_job(session, *job);
     if (!now) return now;
@@ -108,6 +129,11 @@ Result<v1::ServiceView> await_update(LiveSession& session, const std::string& se
     }
     if (now->has_update()) {
       wait.pause();
+    } else if (now->outcome().empty() && now->revision() != asked.revision) {
+      return infeasible(
+          fmt::format("the update of service {} to revision {} was replaced by another "
+                      "one: it runs revision {}",
+                      now->name(), asked.revision, now->revision()));
     } else if (now->outcome().empty()) {
       return now;
     } else {

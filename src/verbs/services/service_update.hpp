@@ -25,25 +25,37 @@ struct ServiceUpdateOptions {
   std::vector<std::string> slo;  ///< as take_slo() reads them
 };
 
-/// Returns the spec of a service with the changes. `present`: the spec that it runs. Errors
+/// What a service runs: its spec, and how many replicas are wanted of it now.
+struct PresentService {
+  std::string spec;
+  std::uint32_t replicas = 1;
+};
+
+/// Returns the spec of a service with the changes. Errors
 /// (kInput): nothing to change; a service without revisions, or of several roles; a model that
 /// cannot be served.
-[[nodiscard]] Result<std::string> updated_service_spec(const std::string& present,
+[[nodiscard]] Result<std::string> updated_service_spec(const PresentService& present,
                                                        const ServiceUpdateOptions& options);
 
-/// Returns the name of the service that a spec is of. Errors: those of the spec.
-[[nodiscard]] Result<std::string> service_in(const SubmittedSpec& spec);
+/// An update that was asked for.
+struct AskedUpdate {
+  std::string service;   ///< its name, or the number of a replica's job
+  std::string revision;  ///< id of the revision that it is to run
+};
+/// Returns what a spec asks for. Errors: those of the spec.
+[[nodiscard]] Result<AskedUpdate> asked_by(const SubmittedSpec& spec);
 
-/// Returns the spec that the service of a replica's job runs.
-[[nodiscard]] Result<std::string> spec_of_service(LiveSession& session, std::uint64_t job);
+/// Returns what the service of a replica's job runs; while it is updated, what it is to run.
+[[nodiscard]] Result<PresentService> present_service(LiveSession& session, std::uint64_t job);
 
 /// Updates the service of a replica's job; returns the number of the service.
 [[nodiscard]] Result<std::uint64_t> update_service(LiveSession& session, std::uint64_t job,
                                                    const SubmittedSpec& spec);
 
 /// Waits until the update of a service ends. Says each change of a replica's phase, and that the
-/// service goes back. Error (kInfeasible): the update did not succeed, and why; the service ended.
-[[nodiscard]] Result<v1::ServiceView> await_update(LiveSession& session, const std::string& service,
+/// service goes back. Error (kInfeasible): the update did not succeed, and why; another one took
+/// its place; the service ended.
+[[nodiscard]] Result<v1::ServiceView> await_update(LiveSession& session, const AskedUpdate& asked,
                                                    const ServiceWait& wait);
 
 /// Returns "service chat (job 3) runs revision r2: 2 of 2 replicas ready", or how far its update

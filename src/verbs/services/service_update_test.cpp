@@ -12,7 +12,7 @@ const std::string kPresent =
     "[--slots, '4']}}]\n";
 
 JobSpec updated(const ServiceUpdateOptions& options, const std::string& present = kPresent) {
-  const Result<std::string> text = updated_service_spec(present, options);
+  const Result<std::string> text = updated_service_spec({present, 3}, options);
   EXPECT_TRUE(text) << text.error().text();
   Result<JobSpec> spec = read_job_spec(*Document::parse(text.value_or(""), "f"));
   EXPECT_TRUE(spec) << spec.error().text();
@@ -20,7 +20,7 @@ JobSpec updated(const ServiceUpdateOptions& options, const std::string& present 
 }
 
 std::string refusal(const ServiceUpdateOptions& options, const std::string& present = kPresent) {
-  const Result<std::string> text = updated_service_spec(present, options);
+  const Result<std::string> text = updated_service_spec({present, 3}, options);
   EXPECT_FALSE(text) << *text;
   return text ? "" : text.error().text();
 }
@@ -30,7 +30,7 @@ TEST(UpdatedServiceSpecTest, WhatIsNotGivenStays) {
   EXPECT_EQ(more.roles.at(0).replicas, 5u);
   EXPECT_EQ(more.service.revisions.at(0).id, "r9") << "its replicas are no revision";
   const JobSpec other = updated({.arguments = {{"--slots", "8"}}, .rollout = {0, 1}});
-  EXPECT_EQ(other.roles.at(0).replicas, 2u);
+  EXPECT_EQ(other.roles.at(0).replicas, 3u) << "as many as there are, whatever the spec said";
   const RevisionSpec& revision = other.service.revisions.at(0);
   EXPECT_EQ(revision.id, "r10");
   EXPECT_EQ(revision.artifact, "/models/gpt");
@@ -105,11 +105,42 @@ TEST_F(ServiceUpdateTest, TheSpecIsSentAndTheEndOfTheUpdateAwaited) {
   std::size_t looked = 0;
   on<v1::GetJobRequest>("GetJob",
                         [&](const v1::GetJobRequest&) { return answer_with(seen.at(looked++)); });
-  const auto service = await_update(session(), "7", {.pause = [] {}, .said = progress().message});
+  const auto service =
+      await_update(session(), {"7", "r2"}, {.pause = [] {}, .said = progress().message});
   ASSERT_TRUE(service) << service.error().text();
   EXPECT_EQ(messages_, "orrery: replica 7 loading\norrery: replica 7 ready\n");
   EXPECT_EQ(updated_answer(*service).text,
             "service chat (job 7) runs revision r2: 1 of 1 replica ready\n");
+}
+
+TEST_F(ServiceUpdateTest, AnUpdateThatAnotherOneReplacedIsAnError) {
+  on<v1::GetJobRequest>("GetJob",
+                        [&](const v1::GetJobRequest&) { return answer_with(chat("ready")); });
+  const auto service =
+      await_update(session(), {"7", "r1"}, {.pause = [] {}, .said = progress().message});
+  ASSERT_FALSE(service);
+  EXPECT_EQ(service.error().text(),
+            "the update of service chat to revision r1 was replaced by another one: it runs "
+            "revision r2");
+}
+
+TEST_F(ServiceUpdateTest, WhatRunsIsThatOfTheServiceAndNotOfAJobThatWasReplaced) {
+  v1::Job replaced = chat("ready");
+  replaced.set_spec("old");
+  v1::ServiceView& service = *replaced.mutable_service();
+  service.mutable_replicas(0)->set_job(9);
+  service.mutable_replicas(0)->set_revision("r2");
+  *service.add_replicas() = service.replicas(0);
+  service.mutable_replicas(1)->set_state("draining");
+  v1::Job present = replaced;
+  present.set_spec("new");
+  on<v1::GetJobRequest>("GetJob", [&](const v1::GetJobRequest& asked) {
+    return answer_with(asked.id() == 9 ? present : replaced);
+  });
+  const Result<PresentService> runs = present_service(session(), 7);
+  ASSERT_TRUE(runs) << runs.error().text();
+  EXPECT_EQ(runs->spec, "new");
+  EXPECT_EQ(runs->replicas, 1u) << "the other one leaves";
 }
 
 TEST_F(ServiceUpdateTest, AServiceThatGoesBackIsAnError) {
@@ -121,7 +152,8 @@ TEST_F(ServiceUpdateTest, AServiceThatGoesBackIsAnError) {
   std::size_t looked = 0;
   on<v1::GetJobRequest>("GetJob",
                         [&](const v1::GetJobRequest&) { return answer_with(seen.at(looked++)); });
-  const auto service = await_update(session(), "7", {.pause = [] {}, .said = progress().message});
+  const auto service =
+      await_update(session(), {"7", "r2"}, {.pause = [] {}, .said = progress().message});
   ASSERT_FALSE(service);
   EXPECT_EQ(service.error().text(),
             "the update of service chat did not succeed: job 8 failed; it runs revision r1");
