@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <future>
 #include <utility>
@@ -138,6 +139,18 @@ class ServiceClusterTest : public LocalClusterTest {
     return made["id"];
   }
 
+  /// Ends a client that asks `until`, also where a test fails before its end.
+  class Stop {
+   public:
+    explicit Stop(std::string file) : file_(std::move(file)) {}
+    Stop(const Stop&) = delete;
+    Stop& operator=(const Stop&) = delete;
+    ~Stop() { std::ofstream(file_) << "stop"; }
+
+   private:
+    std::string file_;
+  };
+
   std::string endpoint_;
   std::string key_;
   std::string model_;
@@ -218,6 +231,7 @@ TEST_F(ServiceClusterTest, AServiceIsUpdatedWithoutALostRequest) {
   const int rounds = asked != nullptr ? std::atoi(asked) / 3 : 1;
   const std::string id = serve("");
   auto load = std::async(std::launch::async, [this] { return ask("until", path("stop")); });
+  const Stop stop(path("stop"));
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
     const std::string revision = "v" + std::to_string(round + 2);
     const CliRun updated = live("serve --update chat --revision " + revision + " -- --slots " +
@@ -228,6 +242,7 @@ TEST_F(ServiceClusterTest, AServiceIsUpdatedWithoutALostRequest) {
     const CliRun grown = live("-o json serve --update chat --replicas 2");
     EXPECT_EQ(grown.code, 0) << grown.err;
     const Json two = Json::parse(grown.out, nullptr, false);
+    ASSERT_TRUE(two.is_object()) << grown.out;
     EXPECT_EQ(two.value("revision", ""), revision) << two;
     const CliRun shrunk = live("serve --update chat --replicas 1");
     EXPECT_EQ(shrunk.code, 0) << shrunk.err;
@@ -261,6 +276,7 @@ TEST_F(ServiceClusterTest, AnotherGatewayAnswersWhenOneIsKilled) {
     if (each != first) endpoint_ = each.get<std::string>() + "," + first;
   }
   auto load = std::async(std::launch::async, [this] { return ask("until", path("stop")); });
+  const Stop stop(path("stop"));
   const auto counted = [](const Json& now) {
     return std::stoul(now["counts"]["completed"].get<std::string>());
   };
