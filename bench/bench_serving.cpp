@@ -59,7 +59,7 @@ LoadFigures load(const std::string& address, const std::string& options) {
   const std::string command =
       on_load_core(fmt::format("{} --to {} --key {} {}", program_beside_orrery("serving_load"),
                                address, kServingKey, options));
-  const std::optional<std::string> said = output_of(command);
+  const std::optional<std::string> said = all_output_of(command);
   if (!said) give_up(command + " failed");
   const Json json = Json::parse(*said);
   LoadFigures figures{json["requests"].get<double>(),
@@ -207,7 +207,7 @@ double load_by_wrk(const RouterProcess& router, double seconds) {
       "\"max_tokens\":16}}'\n"
       "done = function(all) io.write('answers ', all.requests - all.errors.status, '\\n') end\n",
       kServingKey, std::string(940, 'x'));
-  const auto said = output_of(
+  const auto said = all_output_of(
       on_load_core(fmt::format("wrk -t1 -c64 -d{}s -s {} http://{}/v1/chat/completions",
                                std::max(static_cast<int>(seconds), 1), script, router.address())));
   const std::size_t at = said ? said->find("answers ") : std::string::npos;
@@ -230,7 +230,7 @@ Rates measure_capacity(const std::vector<RouterKind>& kinds, const Options& opti
     });
   });
   show({fmt::format("R1: router CPU of a request, {} replicas", replicas), "us", 50}, bed, values);
-  if (!output_of("command -v wrk")) {
+  if (!all_output_of("command -v wrk")) {
     fmt::print(stderr, "bench_serving: NOT MEASURED: load by wrk: it is not installed\n");
   } else {
     const auto by_wrk = bed.rounds(options.rounds, [&](const RouterProcess& router) {

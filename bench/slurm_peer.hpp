@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/command_output.hpp"
 #include "bench/figure.hpp"
 
 namespace orrery {
@@ -37,7 +38,7 @@ class SlurmPeer {
     await("test 4 = \"$(sinfo -h -p real -t idle -o %D)\"");
   }
   ~SlurmPeer() {
-    (void)output(emulator_ + " down");
+    (void)command_output(emulator_ + " down");
     std::filesystem::remove_all(directory_);
   }
   SlurmPeer(const SlurmPeer&) = delete;
@@ -49,16 +50,16 @@ class SlurmPeer {
       if (!std::filesystem::exists(tools + "/" + file)) return fmt::format("{}/{}", tools, file);
     }
     for (const char* program : {"slurmctld", "slurmd", "munged", "squeue", "python3", "cc"}) {
-      if (!output(fmt::format("command -v {} 2>/dev/null", program))) return program;
+      if (!command_output(fmt::format("command -v {} 2>/dev/null", program))) return program;
     }
     for (const char* file : {"/usr/include/slurm/slurm.h", "/usr/lib/*/slurm-wlm/auth_jwt.so"}) {
-      if (!output(fmt::format("ls {} 2>/dev/null", file))) return file;
+      if (!command_output(fmt::format("ls {} 2>/dev/null", file))) return file;
     }
     return "";
   }
   /// Its version and its scheduling parameters.
   [[nodiscard]] static std::string description() {
-    std::string version = output("slurmctld -V").value_or("Slurm");
+    std::string version = command_output("slurmctld -V").value_or("Slurm");
     while (version.ends_with('\n')) version.pop_back();
     return fmt::format("{}, sched/backfill, {}", version, kSlurmScheduler);
   }
@@ -86,21 +87,9 @@ class SlurmPeer {
     fmt::print(stderr, "bench_live: Slurm: {}\n", what);
     std::exit(1);
   }
-  /// The output of a command; none: it failed.
-  [[nodiscard]] static std::optional<std::string> output(const std::string& command) {
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    if (pipe == nullptr) return std::nullopt;
-    std::string all;
-    std::array<char, 4096> part{};
-    while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe)) {
-      all.append(part.data(), got);
-    }
-    if (::pclose(pipe) != 0) return std::nullopt;
-    return all;
-  }
   std::string need(const std::string& command) const {
     const std::string configured = fmt::format("export SLURM_CONF={}/etc/slurm.conf; ", directory_);
-    std::optional<std::string> said = output(configured + command);
+    std::optional<std::string> said = command_output(configured + command);
     if (!said) fail(command);
     return *said;
   }

@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <cstdlib>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,18 +16,19 @@
 
 #include "adapter/engine_replica.hpp"
 #include "apps/option_hooks.hpp"
+#include "apps/replica_program.hpp"
 #include "base/format/field_writer.hpp"
 #include "base/launch/listen_host.hpp"
 #include "base/system/daemon_signals.hpp"
+#include "base/system/free_address.hpp"
 #include "base/system/real_env.hpp"
-#include "base/text/terminal_text.hpp"
 #include "workload/engine_flags.hpp"
 
 namespace orrery {
 namespace {
 
-/// What vLLM computes at a time where nobody says otherwise: its own choice follows from the device
-/// and is not told.
+/// Number of requests that vLLM is told to compute at a time where the arguments name none: its own
+/// default depends on the device, and no metric shows it.
 constexpr std::uint32_t kVllmSlots = 256;
 
 struct Options {
@@ -36,15 +36,7 @@ struct Options {
   EngineLaunch launch;
 };
 
-int complain(const Error& error) {
-  fmt::print(stderr, "orrery-engine: {}\n", terminal_text(error.text(), Newlines::kKept));
-  return error.kind == ErrorKind::kInput ? 2 : 1;
-}
-
-std::string variable(const char* name, std::string absent = {}) {
-  const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? std::move(absent) : value;
-}
+constexpr const char* kProgram = "orrery-engine";
 
 /// Returns how the engine is started and asked; writes the file that it reads its options from.
 Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
@@ -52,9 +44,10 @@ Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
   for (const auto& entry : enum_words(EngineName())) {
     if (entry.word == asked.engine) launch.engine = entry.value;
   }
-  const std::string address = variable("ORRERY_ADDRESS", "127.0.0.1");
+  const std::string address = launch_variable("ORRERY_ADDRESS", "127.0.0.1");
   launch.host = listen_host(address);
-  const Result<std::uint16_t> port = free_port(launch.host, env.entropy);
+  // The engine takes the port once this one has let it go.
+  const auto port = FreeAddress::on(launch.host, env.entropy).map(&FreeAddress::port);
   if (!port) return tl::unexpected(port.error());
   launch.port = *port;
   EngineReplica::Options replica;
@@ -78,38 +71,28 @@ Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
   replica.endpoint = fmt::format("{}:{}", all ? "127.0.0.1" : launch.host, *port);
   replica.address = fmt::format("{}:{}", bare_v6 ? "[" + address + "]" : address, *port);
   replica.model = launch.model;
-  replica.progress = variable("ORRERY_PROGRESS");
+  replica.progress = launch_variable("ORRERY_PROGRESS");
   replica.announce = [](const std::string& line) {
-    fmt::print("orrery-engine: {}\n", terminal_text(line, Newlines::kKept));
-    std::fflush(stdout);
+    announce_line(fmt::format("{}: {}", kProgram, line));
   };
   return replica;
 }
 
 int run(Options asked) {
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
-  if (!real) return complain(real.error());
+  if (!real) return complain(kProgram, real.error());
   Result<EngineReplica::Options> options = replica_of(asked, (*real)->env());
-  if (!options) return complain(options.error());
+  if (!options) return complain(kProgram, options.error());
   auto replica =
       EngineReplica::start((*real)->loop(), *std::move(options), [&real] { (*real)->stop(); });
-  if (!replica) return complain(replica.error());
-  bool draining = false;
-  const auto ending = watch_signals((*real)->loop(), DaemonSignals::kEnd, [&] {
-    if (std::exchange(draining, true)) return (*replica)->stop();
-    (*replica)->drain();
-  });
-  if (!ending) return complain(ending.error());
-  (*real)->run();
-  const std::optional<Error>& failure = (*replica)->failure();
-  return failure ? complain(*failure) : 0;
+  if (!replica) return complain(kProgram, replica.error());
+  return run_replica(kProgram, **real, **replica, [&] { (*replica)->stop(); });
 }
 
 constexpr const char* kHelp =
     "orrery-engine runs an inference engine of others as a replica of a service: vLLM, SGLang, "
     "TensorRT-LLM (trtllm-serve) or the server of llama.cpp. It reports where the engine serves "
-    "once "
-    "the engine has generated a token, watches it, and ends it when it is sick.\n\n"
+    "once the engine has generated a token, watches it, and ends it when it is sick.\n\n"
     "  orrery-engine --engine vllm --artifact /models/llama --model llama\n"
     "  orrery-engine --engine llamacpp --artifact /models/llama.gguf --model llama -- -np 4\n\n"
     "Orrery starts it for revisions whose engine is one of these. What follows -- goes to the "

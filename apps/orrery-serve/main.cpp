@@ -5,19 +5,17 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "apps/option_hooks.hpp"
+#include "apps/replica_program.hpp"
 #include "base/launch/listen_host.hpp"
 #include "base/system/daemon_signals.hpp"
 #include "base/system/real_env.hpp"
 #include "base/text/quantity_text.hpp"
-#include "base/text/terminal_text.hpp"
 #include "inference/engine/model_files.hpp"
 #include "inference/server/serving_replica.hpp"
 
@@ -31,48 +29,28 @@ struct Options {
   ServingReplica::Options replica;
 };
 
-int complain(const Error& error) {
-  fmt::print(stderr, "orrery-serve: {}\n", terminal_text(error.text(), Newlines::kKept));
-  return error.kind == ErrorKind::kInput ? 2 : 1;
-}
-
-std::string variable(const char* name, std::string absent = {}) {
-  const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? std::move(absent) : value;
-}
+constexpr const char* kProgram = "orrery-serve";
 
 int serve(Options options) {
   if (!options.kv_memory.empty()) {
     const Result<Bytes> memory = parse<Bytes>(options.kv_memory);
     if (!memory) {
-      return complain({ErrorKind::kInput, "--kv-memory: " + memory.error().message, {}});
+      return complain(kProgram, {ErrorKind::kInput, "--kv-memory: " + memory.error().message, {}});
     }
     options.replica.engine.kv_memory = *memory;
   }
   options.replica.engine.load = [files = options.files] { return load_served_model(files); };
-  options.replica.host = variable("ORRERY_ADDRESS", "127.0.0.1");
+  options.replica.host = launch_variable("ORRERY_ADDRESS", "127.0.0.1");
   options.replica.listen =
       options.listen.empty() ? listen_host(options.replica.host) + ":0" : options.listen;
-  options.replica.progress = variable("ORRERY_PROGRESS");
-  options.replica.announce = [](const std::string& line) {
-    fmt::print("{}\n", terminal_text(line, Newlines::kKept));
-    std::fflush(stdout);
-  };
+  options.replica.progress = launch_variable("ORRERY_PROGRESS");
+  options.replica.announce = announce_line;
   Result<std::unique_ptr<RealEnv>> real = RealEnv::create();
-  if (!real) return complain(real.error());
+  if (!real) return complain(kProgram, real.error());
   auto replica = ServingReplica::start((*real)->loop(), (*real)->env(), std::move(options.replica),
                                        [&real] { (*real)->stop(); });
-  if (!replica) return complain(replica.error());
-  bool draining = false;
-  const auto ending = watch_signals((*real)->loop(), DaemonSignals::kEnd, [&] {
-    // A second signal does not wait for the requests.
-    if (std::exchange(draining, true)) return (*real)->stop();
-    (*replica)->drain();
-  });
-  if (!ending) return complain(ending.error());
-  (*real)->run();
-  const std::optional<Error>& failure = (*replica)->failure();
-  return failure ? complain(*failure) : 0;
+  if (!replica) return complain(kProgram, replica.error());
+  return run_replica(kProgram, **real, **replica, [&] { (*real)->stop(); });
 }
 
 constexpr const char* kHelp =

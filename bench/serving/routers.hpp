@@ -19,6 +19,7 @@
 #include "base/system/free_address.hpp"
 #include "base/system/real_env.hpp"
 #include "bench/bench_process.hpp"
+#include "bench/command_output.hpp"
 #include "bench/figure.hpp"
 #include "gateway/access_keys.hpp"
 #include "serving/route_table.hpp"
@@ -29,17 +30,9 @@ inline constexpr const char* kServingKey = "key";
 inline constexpr int kRouterCore = 0;
 inline constexpr int kLoadCore = 1;
 
-/// The output of a command, standard error included; none: it failed.
-inline std::optional<std::string> output_of(const std::string& command) {
-  std::FILE* pipe = ::popen(fmt::format("({}) 2>&1", command).c_str(), "r");
-  if (pipe == nullptr) return std::nullopt;
-  std::string all;
-  std::array<char, 4096> part{};
-  while (const std::size_t got = std::fread(part.data(), 1, part.size(), pipe)) {
-    all.append(part.data(), got);
-  }
-  if (::pclose(pipe) != 0) return std::nullopt;
-  return all;
+/// Returns the output of a command, standard error included; none: it failed.
+inline std::optional<std::string> all_output_of(const std::string& command) {
+  return command_output(fmt::format("({}) 2>&1", command));
 }
 
 inline std::string program_beside_orrery(const char* name) {
@@ -115,7 +108,7 @@ inline std::vector<std::string> launched_router(std::vector<std::string> command
 /// virtual environment (scripts/bench --router-peers makes it); empty: none of its peers is wanted.
 inline std::vector<RouterKind> installed_peers(const std::string& python) {
   std::vector<RouterKind> peers;
-  if (const auto version = output_of("nginx -v")) {
+  if (const auto version = all_output_of("nginx -v")) {
     const std::string line = version->substr(0, version->find('\n'));
     peers.push_back({"nginx " + line.substr(line.rfind('/') + 1), &nginx_command});
   } else {
@@ -128,7 +121,7 @@ inline std::vector<RouterKind> installed_peers(const std::string& python) {
   };
   for (const Launched& each : {Launched{"vllm-router", {"vllm-router"}},
                                Launched{"sglang-router", {"sglang-router", "launch"}}}) {
-    const auto version = output_of(
+    const auto version = all_output_of(
         fmt::format("{}/bin/python -c 'import importlib.metadata as m; print(m.version(\"{}\"))'",
                     python, each.package));
     if (!version) {
@@ -188,9 +181,9 @@ class RouterProcess {
         kServingKey, address_);
     const std::string wait =
         fmt::format("for try in $(seq 300); do {} && exit 0; sleep 0.1; done; exit 1", ask);
-    if (output_of(wait)) return;
+    if (all_output_of(wait)) return;
     give_up(fmt::format("{} does not answer; its log:\n{}", name_,
-                        output_of(fmt::format("tail -n 20 {}/log", directory_)).value_or("")));
+                        all_output_of(fmt::format("tail -n 20 {}/log", directory_)).value_or("")));
   }
 
   std::string name_;

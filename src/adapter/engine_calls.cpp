@@ -90,7 +90,7 @@ class EngineCalls::Call final : public WebCallEvents {
     answer_ = {.failure = std::move(why)};
     note_time();
   }
-  /// Ends outside of the client's own calls, so that whoever is told may destroy the client.
+  /// Ends the call in a later turn of the loop: the callback may destroy the client.
   void end_later() {
     if (timer_) calls_.loop_.cancel(*timer_);
     timer_ = calls_.loop_.call_after(Duration::seconds(0), [this] {

@@ -58,18 +58,18 @@ class EngineCalls {
   std::uint64_t next_ = 0;
 };
 
-/// The body of a request for `tokens` tokens, of which no stop token makes fewer.
+/// Returns the body of a request for exactly `tokens` tokens: stop tokens have no effect.
 [[nodiscard]] std::string completion_body(const std::string& model, const std::string& prompt,
                                           std::uint64_t tokens);
 
-/// What an answer of /v1/completions says.
+/// The usage in an answer of /v1/completions.
 struct CompletionUsage {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t completion_tokens = 0;  ///< at least one
 };
 
-/// Errors (kEnvironment): no answer, one of a failure, or one that has no text or no tokens, which
-/// is nonsense; with what it is and what was expected.
+/// Reads the usage of an answer. Errors (kEnvironment) say what was expected and what was found: no
+/// answer, an error status, no text or no tokens.
 [[nodiscard]] Result<CompletionUsage> read_completion(const EngineAnswer& answer);
 
 }  // namespace orrery

@@ -43,7 +43,7 @@ constexpr std::array kVllmNames = {
     MetricName{&Load::generated, "vllm:generation_tokens_total"},
     MetricName{&Load::generated, "vllm:generation_tokens"}};
 
-// From 0.5.11 on the pages are figures of their own.
+// From 0.5.11 on the pages have metrics of their own.
 constexpr std::array kSglangNames = {
     MetricName{&Load::running, "sglang:num_running_reqs"},
     MetricName{&Load::waiting, "sglang:num_queue_reqs"},
@@ -96,7 +96,7 @@ std::optional<double> number_of(const MetricSample& sample, const MetricName& na
 }
 
 /// Whether a sample is a part of another one: SGLang writes the requests of each priority beside
-/// those of all, and each rank of a group, when asked, the figures of the group.
+/// those of all, and each rank of a group, when asked, the metrics of the group.
 bool is_part(const MetricSample& sample) {
   const std::string_view rank = sample.label("tp_rank");
   return !sample.label("priority").empty() || (!rank.empty() && rank != "0");

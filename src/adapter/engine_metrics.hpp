@@ -1,4 +1,4 @@
-// adapter/engine_metrics.hpp - how busy an inference engine is, by its own figures: one form for
+// adapter/engine_metrics.hpp - how busy an inference engine is, by its metrics: one form for
 // all engines and their releases.
 //
 // A table maps each figure to the names that releases have given it, the newest first; the first
@@ -29,7 +29,7 @@ struct EngineLoad {
 
 [[nodiscard]] EngineLoad engine_load(EngineName engine, std::string_view metrics);
 
-/// The path of the figures in Prometheus' form.
+/// Returns the path of the metrics in Prometheus' text format.
 [[nodiscard]] std::string_view metrics_path(EngineName engine);
 
 }  // namespace orrery

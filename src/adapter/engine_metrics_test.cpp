@@ -1,8 +1,10 @@
 #include "adapter/engine_metrics.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -24,72 +26,48 @@ EngineLoad load_of(EngineName engine, const std::string& file) {
   return engine_load(engine, text.str());
 }
 
+/// "running 8, waiting 15, kv 0.175, 7633 blocks of 16, generated 27453"; "-" for what is unknown.
+std::string figures_of(EngineName engine, const std::string& file) {
+  const EngineLoad load = load_of(engine, file);
+  const auto text = [](const std::optional<double>& figure) {
+    return figure ? fmt::format("{}", *figure) : std::string("-");
+  };
+  return fmt::format("running {}, waiting {}, kv {}, {} blocks of {}, generated {}",
+                     text(load.running), text(load.waiting), text(load.kv_usage), text(load.blocks),
+                     text(load.block_tokens), text(load.generated));
+}
+
 TEST(EngineMetrics, ReadsThreeReleasesOfVllm) {
-  const EngineLoad first = load_of(EngineName::kVllm, "vllm-0.6");
-  EXPECT_EQ(first.running, 8);
-  EXPECT_EQ(first.waiting, 15);
-  EXPECT_DOUBLE_EQ(first.kv_usage.value(), 0.17456166457021973);
-  EXPECT_EQ(first.block_tokens, 16);
-  EXPECT_EQ(first.blocks, 7633);
-  EXPECT_EQ(first.generated, 27453);
-
-  const EngineLoad both = load_of(EngineName::kVllm, "vllm-0.11");
-  EXPECT_EQ(both.running, 8) << "of two groups";
-  EXPECT_EQ(both.waiting, 2);
-  EXPECT_EQ(both.kv_usage, 0.5) << "by the newer name, as a mean";
-  EXPECT_EQ(both.block_tokens, 16);
-  EXPECT_EQ(both.blocks, 2000);
-  EXPECT_EQ(both.generated, 150);
-
-  const EngineLoad newest = load_of(EngineName::kVllm, "vllm-0.32");
-  EXPECT_EQ(newest.running, 4);
-  EXPECT_EQ(newest.waiting, 4) << "the reasons are parts of it";
-  EXPECT_DOUBLE_EQ(newest.kv_usage.value(), 0.00024415552707079957);
-  EXPECT_EQ(newest.block_tokens, 128);
-  EXPECT_EQ(newest.blocks, 16384);
-  EXPECT_EQ(newest.generated, 283);
+  EXPECT_EQ(figures_of(EngineName::kVllm, "vllm-0.6"),
+            "running 8, waiting 15, kv 0.17456166457021974, 7633 blocks of 16, generated 27453");
+  EXPECT_EQ(figures_of(EngineName::kVllm, "vllm-0.11"),
+            "running 8, waiting 2, kv 0.5, 2000 blocks of 16, generated 150")
+      << "of two groups; the cache by its newer name, as a mean";
+  EXPECT_EQ(figures_of(EngineName::kVllm, "vllm-0.32"),
+            "running 4, waiting 4, kv 0.00024415552707079957, 16384 blocks of 128, generated 283")
+      << "the reasons are parts of those that wait";
 }
 
 TEST(EngineMetrics, ReadsTwoReleasesOfSglang) {
-  const EngineLoad old = load_of(EngineName::kSglang, "sglang-0.4");
-  EXPECT_EQ(old.running, 162);
-  EXPECT_EQ(old.waiting, 2826);
-  EXPECT_EQ(old.kv_usage, 0.28);
-  EXPECT_EQ(old.block_tokens, 16);
-  EXPECT_EQ(old.blocks, 27000);
-  EXPECT_EQ(old.generated, 7557572);
-  const EngineLoad newer = load_of(EngineName::kSglang, "sglang-0.5.11");
-  EXPECT_EQ(newer.running, 7) << "neither ranks nor priorities count twice";
-  EXPECT_EQ(newer.waiting, 1);
-  EXPECT_EQ(newer.kv_usage, 0.5);
-  EXPECT_EQ(newer.block_tokens, 64);
-  EXPECT_EQ(newer.blocks, 62500);
-  EXPECT_EQ(newer.generated, 34);
+  EXPECT_EQ(figures_of(EngineName::kSglang, "sglang-0.4"),
+            "running 162, waiting 2826, kv 0.28, 27000 blocks of 16, generated 7557572");
+  EXPECT_EQ(figures_of(EngineName::kSglang, "sglang-0.5.11"),
+            "running 7, waiting 1, kv 0.5, 62500 blocks of 64, generated 34")
+      << "neither ranks nor priorities count twice";
 }
 
 TEST(EngineMetrics, ReadsTensorRtLlm) {
-  const EngineLoad load = load_of(EngineName::kTrtllm, "trtllm-1.3");
-  EXPECT_EQ(load.running, 3);
-  EXPECT_EQ(load.waiting, 1);
-  EXPECT_EQ(load.kv_usage, 0.42);
-  EXPECT_EQ(load.block_tokens, 32);
-  EXPECT_EQ(load.blocks, 62762);
-  EXPECT_EQ(load.generated, 12345);
+  EXPECT_EQ(figures_of(EngineName::kTrtllm, "trtllm-1.3"),
+            "running 3, waiting 1, kv 0.42, 62762 blocks of 32, generated 12345");
   EXPECT_EQ(metrics_path(EngineName::kTrtllm), "/prometheus/metrics");
   EXPECT_EQ(metrics_path(EngineName::kVllm), "/metrics");
 }
 
 TEST(EngineMetrics, ReadsTwoReleasesOfLlamaCpp) {
-  const EngineLoad old = load_of(EngineName::kLlamacpp, "llamacpp-b4000");
-  EXPECT_EQ(old.running, 2);
-  EXPECT_EQ(old.waiting, 1);
-  EXPECT_EQ(old.kv_usage, 0.2);
-  EXPECT_EQ(old.generated, 34);
-  const EngineLoad newest = load_of(EngineName::kLlamacpp, "llamacpp-2026");
-  EXPECT_EQ(newest.running, 4);
-  EXPECT_EQ(newest.waiting, 4);
-  EXPECT_FALSE(newest.kv_usage);
-  EXPECT_EQ(newest.generated, 183);
+  EXPECT_EQ(figures_of(EngineName::kLlamacpp, "llamacpp-b4000"),
+            "running 2, waiting 1, kv 0.2, - blocks of -, generated 34");
+  EXPECT_EQ(figures_of(EngineName::kLlamacpp, "llamacpp-2026"),
+            "running 4, waiting 4, kv -, - blocks of -, generated 183");
 }
 
 TEST(EngineMetrics, AFigureThatIsMissingOrNoNumberIsUnknown) {

@@ -7,9 +7,8 @@
 //      not reach the engine.
 //   2. It adopts what the engine's processes leave (PR_SET_CHILD_SUBREAPER).
 //   3. When the engine ends, it kills what is left, then reports how it ended.
-//   4. When its own starter ends, however that happens, its pipe closes and it kills everything.
-//   The
-//      engine dies with the guard, too (PR_SET_PDEATHSIG).
+//   4. When its starter ends, in whatever way, its pipe closes and it kills everything. The engine
+//      dies with the guard, too (PR_SET_PDEATHSIG).
 //
 // Used on the loop's thread. start() forks: no other thread may hold a lock then that the child
 // needs, so it is called before any is made. Its end kills the engine.

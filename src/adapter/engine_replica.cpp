@@ -144,7 +144,7 @@ void EngineReplica::become_ready(const ReplicaPace& pace, const EngineLoad& load
       options_.model, word_of(options_.engine), options_.address,
       options_.slots ? std::to_string(*options_.slots) : "an unknown number of", cache_words(load),
       pace.prefill_tokens_s, 1e3 * pace.step_s, 1e3 * pace.step_full_s,
-      load.busy() ? "" : "; it tells no figures, so a drain cannot wait for requests"));
+      load.busy() ? "" : "; it has no metrics, so a drain cannot wait for its requests"));
   EngineWatchOptions watch = options_.watch;
   watch.engine = options_.engine;
   watch.endpoint = options_.endpoint;

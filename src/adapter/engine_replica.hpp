@@ -4,9 +4,9 @@
 //   1. loading: the engine's program runs; its /health is not yet 200.
 //   2. warming: it is asked for a token, and measured (adapter/engine_warm_up.hpp).
 //   3. ready: it serves, and is watched (adapter/engine_watch.hpp).
-//   4. draining: nothing more is sent to it; once nothing runs or waits by its own figures, or the
-//      time for that is over, it gets SIGTERM, and SIGKILL after a grace. An engine that tells no
-//      figures gets SIGTERM at once and as long to finish by itself.
+//   4. draining: gateways send it no new requests. When its metrics show no running or waiting
+//      request, or the time limit is over, it gets SIGTERM, and SIGKILL after a grace period. An
+//      engine without metrics gets SIGTERM at once and has the same time limit to end its requests.
 //
 // An engine that ends, answers nonsense, or is sick ends the replica with a reason; Orrery then
 // starts it again. Whatever happens, nothing of the engine is left (adapter/engine_process.hpp).
@@ -91,7 +91,7 @@ class EngineReplica {
   ProgressPipe pipe_;
   std::optional<TimerId> timer_;
   Instant begun_;
-  /// What asks the engine: one of them at a time.
+  /// The objects that send requests to the engine; at most one of them does at a time.
   struct Asking {
     std::unique_ptr<EngineCalls> calls;
     std::unique_ptr<EngineWarmUp> warm_up;

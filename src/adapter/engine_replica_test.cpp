@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "base/launch/listen_host.hpp"
+#include "base/system/free_address.hpp"
 #include "base/system/real_env.hpp"
 #include "http/loop_test.hpp"
 #include "workload/engine_flags.hpp"
@@ -61,7 +61,7 @@ class EngineReplicaTest : public ::testing::Test {
                         .artifact = home_.string(),
                         .model = "lab/tiny",
                         .host = "127.0.0.1",
-                        .port = free_port("127.0.0.1", entropy).value(),
+                        .port = FreeAddress::on_loopback(entropy).value().port(),
                         .arguments = std::move(arguments)};
     options_.command = engine_launch(launch).value().words;
     options_.endpoint = "127.0.0.1:" + std::to_string(launch.port);
@@ -227,7 +227,7 @@ TEST_F(EngineReplicaTest, AnEngineWhoseHealthFailsIsKilledAndOneThatRecoversIsNo
   ASSERT_TRUE(reaches("ready"));
   tell("silent");
   runner_.run_for(Duration::milliseconds(300));
-  EXPECT_FALSE(ended_) << "it tells no figures, and generates tokens";
+  EXPECT_FALSE(ended_) << "it has no metrics, and generates tokens";
   tell("sick");
   EXPECT_NE(end().find("is sick: /health answered 500"), std::string::npos);
 }
@@ -250,7 +250,7 @@ TEST_F(EngineReplicaTest, ADrainEndsAnEngineThatTellsNothingOrDoesNotEnd) {
   tell("silent");
   start();
   ASSERT_TRUE(reaches("ready"));
-  EXPECT_NE(said_.back().find("it tells no figures"), std::string::npos) << said_.back();
+  EXPECT_NE(said_.back().find("it has no metrics"), std::string::npos) << said_.back();
   replica_->drain();
   EXPECT_EQ(end(), "");
   EXPECT_TRUE(has("term"));

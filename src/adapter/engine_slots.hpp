@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// The path whose answer says it; "": there is none.
+/// Returns the path that answers with the number of slots; "": the engine has none.
 [[nodiscard]] std::string_view slots_path(EngineName engine);
 
 /// Returns the number in such an answer; none: it does not say.

@@ -1,8 +1,8 @@
 // adapter/engine_watch.hpp - whether an inference engine that serves is well: its health, its load,
 // and, while it is idle, a token.
 //
-// Every `pause` it asks for the engine's health, then for its figures. An engine that is idle by
-// them, or that does not say, is asked for a token. What fails is asked again; `failures_max`
+// Every `pause` it asks for the engine's health, then for its metrics. An engine whose metrics show
+// no request, or that has none, is asked for a token. What fails is asked again; `failures_max`
 // failures in a row end the watch. After a token that did not come in time the engine may count the
 // question as running for ever, so that it is asked on, idle or not, until tokens come: those that
 // the engine counts, or one of its own. Used on the loop; its end ends it without a call of `sick`.
@@ -55,7 +55,7 @@ class EngineWatch {
   std::optional<TimerId> timer_;
 };
 
-/// Waits until an engine that gets no more requests has finished those it has, by its figures.
+/// Waits until the metrics of an engine that gets no new requests show that it has none.
 class EngineDrain {
  public:
   enum class Outcome : std::uint8_t {

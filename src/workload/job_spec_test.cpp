@@ -11,28 +11,11 @@
 #include "base/format/field_writer.hpp"
 #include "hardware/builtin_catalog.hpp"
 #include "hardware/catalog.hpp"
+#include "workload/job_spec_test.hpp"
 #include "workload/models/model_catalog_test.hpp"
 
 namespace orrery {
 namespace {
-
-Result<JobSpec> spec_of(const std::string& yaml) {
-  Result<Document> document = Document::parse(yaml, "job.yaml");
-  if (!document) return forward_error(document);
-  return read_job_spec(*document);
-}
-
-JobSpec accepted(const std::string& yaml) {
-  Result<JobSpec> spec = spec_of(yaml);
-  EXPECT_TRUE(spec) << (spec ? "" : spec.error().text()) << "\n" << yaml;
-  return spec ? *std::move(spec) : JobSpec();
-}
-
-std::string refusal(const std::string& yaml) {
-  const Result<JobSpec> spec = spec_of(yaml);
-  EXPECT_FALSE(spec) << "accepted:\n" << yaml;
-  return spec ? "" : spec.error().text();
-}
 
 /// A job of one role, written in flow style from 4:9.
 std::string job(const std::string& role, const std::string& keys = "",

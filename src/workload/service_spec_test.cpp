@@ -2,30 +2,10 @@
 // how replicas are replaced.
 #include "workload/service_spec.hpp"
 
-#include <gtest/gtest.h>
-
-#include "workload/job_spec.hpp"
+#include "workload/job_spec_test.hpp"
 
 namespace orrery {
 namespace {
-
-Result<JobSpec> spec_of(const std::string& yaml) {
-  Result<Document> document = Document::parse(yaml, "job.yaml");
-  if (!document) return forward_error(document);
-  return read_job_spec(*document);
-}
-
-JobSpec accepted(const std::string& yaml) {
-  Result<JobSpec> spec = spec_of(yaml);
-  EXPECT_TRUE(spec) << (spec ? "" : spec.error().text()) << "\n" << yaml;
-  return spec ? *std::move(spec) : JobSpec();
-}
-
-std::string refusal(const std::string& yaml) {
-  const Result<JobSpec> spec = spec_of(yaml);
-  EXPECT_FALSE(spec) << "accepted:\n" << yaml;
-  return spec ? "" : spec.error().text();
-}
 
 /// A job of one role that is no service.
 std::string batch(const std::string& keys = "") {

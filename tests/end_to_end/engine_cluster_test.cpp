@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "tests/end_to_end/local_cluster.hpp"
+#include "tests/end_to_end/small_model.hpp"
 
 namespace orrery {
 
@@ -76,25 +77,7 @@ TEST_F(EngineProgramTest, KilledItLeavesNothingBehind) {
 }
 
 TEST_F(EngineProgramTest, OverOurOwnEngineItMeasuresServesAndDrains) {
-  std::filesystem::create_directories(path("text"));
-  std::string text;
-  for (int i = 0; i < 50; ++i) text += "The quick brown fox jumps over the lazy dog.\n";
-  (void)write("text/a.txt", text);
-  (void)write("training.yaml", R"(apiVersion: orrery/v1
-kind: Training
-name: small
-model: {layers: 2, width: 32, heads: 2, sequence: 128}
-data: {paths: [text]}
-batch: {sequences: 4}
-optimizer: {peak_rate: 1e-2}
-checkpoint: {directory: cp}
-steps: 3
-output: run
-)");
-  ASSERT_EQ(std::system(
-                ("cd " + path("") + " && " ORRERY_TRAIN " training.yaml >train.log 2>&1").c_str()),
-            0)
-      << slurp(path("train.log"));
+  ASSERT_NO_FATAL_FAILURE(train_small_model(path("")));
   start("--engine orrery --program " ORRERY_SERVE " --artifact " + path("cp") +
         " --model small -- --slots 3");
   ASSERT_TRUE(await([&] { return said().find("small of orrery at http://") != std::string::npos; }))

@@ -11,24 +11,13 @@
 #include <utility>
 
 #include "tests/end_to_end/local_cluster.hpp"
+#include "tests/end_to_end/small_model.hpp"
 
 namespace orrery {
 
 std::string program() { return ORRERY_PROGRAM; }
 
 namespace {
-
-constexpr const char* kTraining = R"(apiVersion: orrery/v1
-kind: Training
-name: small
-model: {layers: 2, width: 32, heads: 2, sequence: 128}
-data: {paths: [text]}
-batch: {sequences: 4}
-optimizer: {peak_rate: 1e-2}
-checkpoint: {directory: cp}
-steps: 3
-output: run
-)";
 
 /// client.py ENDPOINT,.. KEY MODEL one|stream|load|until [PID|FILE]: prints the answers as JSON,
 /// [status, text] each. Where a connection fails, the next endpoint is asked. `load` asks with four
@@ -79,15 +68,8 @@ class ServiceClusterTest : public LocalClusterTest {
  protected:
   void SetUp() override {
     LocalClusterTest::SetUp();
-    std::filesystem::create_directories(path("text"));
-    std::string text;
-    for (int i = 0; i < 50; ++i) text += "The quick brown fox jumps over the lazy dog.\n";
-    (void)write("text/a.txt", text);
-    (void)write("training.yaml", kTraining);
     (void)write("client.py", kClient);
-    const std::string train =
-        "cd " + path("") + " && " ORRERY_TRAIN " training.yaml >train.log 2>&1";
-    ASSERT_EQ(std::system(train.c_str()), 0) << slurp(path("train.log"));
+    train_small_model(path(""));
   }
   void TearDown() override {
     if (HasFailure()) std::cerr << slurp(path("c/gateway.log"));

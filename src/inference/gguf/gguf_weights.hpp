@@ -35,9 +35,8 @@ class GgufWeights final : public WeightSource {
 /// Returns what a GGUF file calls a tensor of Hugging Face's llama.
 [[nodiscard]] std::string gguf_name(std::string_view name);
 
-/// Puts the rows of heads back into the order of Hugging Face: row p x half + i of a head was row
-/// 2i
-/// + p. Precondition: the weights are whole heads of rows of `width`.
+/// Puts the rows of heads back into the order of Hugging Face: row (2i + p) of a stored head is its
+/// row (p x half + i). Precondition: the weights are whole heads of rows of `width`.
 void restore_head_rows(std::span<float> weights, std::size_t width, std::size_t head_width);
 
 }  // namespace orrery
