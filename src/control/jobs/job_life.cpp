@@ -107,7 +107,8 @@ void JobLife::on(const CancelJob& command) {
   const Job& job = state_.job(command.job);
   if (ended(job.phase) || job.cancel) return;
   const ReplicaMembership* member = state_.services().membership(command.job);
-  if (member != nullptr && state_.services().updating().contains(member->service)) {
+  const bool leaves = job.phase == JobPhase::kStopping && job.stop == StopReason::kCancelled;
+  if (member != nullptr && !leaves && state_.services().updating().contains(member->service)) {
     recorder_.emit(ServiceUpdated{
         member->service, fmt::format("job {} ({}) was cancelled", job.id.value(), job.name)});
   }

@@ -173,6 +173,18 @@ TEST(ServiceUpdatesTest, ACancelledReplicaEndsTheUpdateAndNoneTakesItsPlace) {
   EXPECT_FALSE(chat.update("r3", 2)) << "there is no service any more";
 }
 
+TEST(ServiceUpdatesTest, ToCancelAReplicaThatTheUpdateHasCancelledChangesNothing) {
+  UpdatedService chat(2);
+  ASSERT_TRUE(chat.update("r2", 2));
+  chat.serve_all();
+  ASSERT_EQ(chat.cluster.phase(chat.ids[1]), JobPhase::kStopping);
+  chat.cluster.send(CancelJob{chat.ids[1]});
+  EXPECT_TRUE(chat.service()->update);
+  chat.settle();
+  EXPECT_EQ(chat.ready(), 2u);
+  EXPECT_EQ(chat.service()->revision.number, 2u);
+}
+
 TEST(ServiceUpdatesTest, WhatCannotBeIsRefused) {
   UpdatedService chat(1);
   EXPECT_FALSE(chat.update("r2", 0));
