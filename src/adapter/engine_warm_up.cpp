@@ -85,8 +85,11 @@ void EngineWarmUp::shorten() {
 }
 
 double EngineWarmUp::step_seconds() const {
-  const double steps = static_cast<double>(batch_.usage.completion_tokens) - 1;
-  return steps > 0 ? std::max(0.0, times_.best - times_.first) / steps : 0;
+  const auto tokens = static_cast<double>(batch_.usage.completion_tokens);
+  if (tokens < 2) return 0;
+  // Noise can exceed the difference where a step is short; the whole request is its upper bound.
+  return times_.best > times_.first ? (times_.best - times_.first) / (tokens - 1)
+                                    : times_.best / tokens;
 }
 
 void EngineWarmUp::note_batch() {

@@ -4,7 +4,8 @@
 //   1. One token. Without it the engine is not ready, whatever its port answers.
 //   2. Tokens of a prompt a second, computed alone.
 //   3. Seconds of a step with one text, and with a text in each slot: the time of texts of several
-//      tokens, less the time of as many texts of one token.
+//      tokens, less the time of as many texts of one token. Where noise exceeds this difference, a
+//      step is the time of a text over its number of tokens: an upper bound.
 //
 // Prompts have no beginning in common, so no cache helps. A model whose context is too short for a
 // prompt gets a shorter one. Each is measured twice, and the faster counts: the first may compile.

@@ -120,7 +120,9 @@ TEST_F(LogTransfer, AClusterMovesIntoEtcdAndBackAndAControllerStartsOnEach) {
   }
   const std::string move =
       fmt::format("copy {}/store '{}' --state {}", path("a"), url(), path("a"));
+  EXPECT_FALSE(fs::exists(path("a") + "/store/archive"));
   const nlohmann::json there = answer(move);
+  EXPECT_TRUE(fs::exists(path("a") + "/store/archive")) << "expected beside the log of --state";
   EXPECT_EQ(there["history_hash"], there["from_history_hash"]);
   EXPECT_EQ(refused(""), 1) << "two logs of one cluster would go on";
   make_key("a");
