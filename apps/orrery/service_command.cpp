@@ -178,6 +178,21 @@ void add_update_options(CLI::App& verb, ServiceVerbOptions& asked) {
           "of the replicas wanted, how many need not be ready in an update (default: as before, "
           "0 at first)")
       ->type_name("N");
+  verb.add_option("--canary", service.rollout.canary,
+                  "try a new revision on these shares of the requests, stage by stage, before all "
+                  "replicas follow: 1%,10%,50%; none: without (default: as before, none at first)")
+      ->type_name("SHARES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb.add_option("--bake", service.rollout.bake,
+                  "the least time of each stage (default: as before, 10 min at first)")
+      ->type_name("TIME");
+  verb.add_option("--gates", service.rollout.gates,
+                  "what may show that a canary is worse: errors, slo, quality (default: as before, "
+                  "errors,slo at first)")
+      ->type_name("GATES")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   CLI::Option& update = *verb.get_option("--update");
   for (const char* kept :
        {"--name", "--model", "--engine", "--accelerators", "--type", "--tenant"}) {

@@ -320,11 +320,24 @@ struct JobTexts {
   friend bool operator==(const JobTexts&, const JobTexts&) = default;
 };
 
-/// How many replicas an update may have at a time beyond those wanted, and how many of those wanted
-/// need not be ready. Not both 0.
+/// By what a canary may be found worse than the present revision (serving/canary.hpp).
+struct CanaryGates {
+  bool failures = true;
+  bool latencies = true;
+  bool quality = false;
+
+  friend bool operator==(const CanaryGates&, const CanaryGates&) = default;
+};
+
+/// How a service is updated. Not both of the first two are 0.
 struct RolloutTerms {
-  std::uint32_t surge = 1;
-  std::uint32_t unavailable = 0;
+  std::uint32_t surge = 1;        ///< replicas that may exist beyond those wanted
+  std::uint32_t unavailable = 0;  ///< of those wanted, how many need not be ready
+  /// Stages of a canary: the share of requests that a new revision gets, in parts of 10,000,
+  /// ascending. None: no canary.
+  std::vector<std::uint32_t> canary{};
+  Duration bake{};  ///< the least time that a stage lasts
+  CanaryGates gates{};
 
   friend bool operator==(const RolloutTerms&, const RolloutTerms&) = default;
 };
@@ -338,7 +351,8 @@ struct ServiceUpdating {
   JobTexts texts;
   std::uint32_t replicas = 1;
   RolloutTerms terms;
-  std::string back;  ///< why the service goes back to a former revision; empty: it goes on
+  std::string back;         ///< why the service goes back to a former revision; empty: it goes on
+  std::uint32_t stage = 0;  ///< of the canary; as many as it has: its end, all replicas follow
 };
 
 /// The update of a service ends.

@@ -255,6 +255,16 @@ struct UpdateService {
   RolloutTerms terms;
 };
 
+/// A stage of a service's canary ends: it may have more requests, or its revision is given up. A
+/// verdict on another stage or revision than the present one has no effect.
+struct CanaryVerdict {
+  JobId service;
+  std::uint32_t revision = 0;
+  std::uint32_t stage = 0;
+  enum class Of : std::uint8_t { kPromote, kGiveUp } of = Of::kPromote;
+  std::string why;  ///< it is given up
+};
+
 // --- Time and proposals -------------------------------------------------------------------------
 
 /// Time has advanced to `at` (Input); timers fire, and a pass runs if something changed.
@@ -278,7 +288,7 @@ using InputKind =
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
                  PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet,
                  ResolveJob, NodeGranted, NodeAbsent, ForeignUse, HoldRecorded, ReplicaSeen,
-                 UpdateService>;
+                 UpdateService, CanaryVerdict>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

@@ -28,6 +28,13 @@ std::string error_json_of(int status, std::string_view message) {
                      .type = status < 500 ? "invalid_request_error" : "server_error"});
 }
 
+ErrorAnswer unknown_request() {
+  return {.status = 404,
+          .message = "No decision about this request is kept.",
+          .type = "invalid_request_error",
+          .code = "request_not_found"};
+}
+
 ErrorAnswer bad_request(std::string message, std::string_view param) {
   return {.status = 400,
           .message = std::move(message),

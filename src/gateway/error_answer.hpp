@@ -22,6 +22,9 @@ struct ErrorAnswer {
 /// JSON for what a server answers itself, by its status.
 [[nodiscard]] std::string error_json_of(int status, std::string_view message);
 
+/// No decision about a request is kept.
+[[nodiscard]] ErrorAnswer unknown_request();
+
 [[nodiscard]] ErrorAnswer bad_request(std::string message, std::string_view param);
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "gateway/error_answer.hpp"
+#include "gateway/feedback.hpp"
 #include "gateway/gateway_call.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/gateway_pages.hpp"
@@ -35,13 +36,6 @@ ErrorAnswer unknown_model(std::string_view model) {
       .type = "invalid_request_error",
       .param = "model",
       .code = "model_not_found"};
-}
-
-ErrorAnswer unknown_request() {
-  return {.status = 404,
-          .message = "No decision about this request is kept.",
-          .type = "invalid_request_error",
-          .code = "request_not_found"};
 }
 
 bool calls_a_model(std::string_view path) {
@@ -89,6 +83,8 @@ class HttpGateway final : public Gateway, public WebHandler {
     constexpr std::string_view kExplain = "/explain/";
     if (request.method == "POST" && calls_a_model(path)) {
       call_model(std::move(exchange));
+    } else if (request.method == "POST" && path == "/v1/feedback") {
+      take_feedback(exchange);
     } else if (request.method != "GET") {
       refuse(exchange, unknown_path(request));
     } else if (path == "/v1/models") {
@@ -136,6 +132,17 @@ class HttpGateway final : public Gateway, public WebHandler {
       refuse(exchange, unknown_request());
     } else {
       exchange.respond(200, kJson, json);
+    }
+  }
+
+  void take_feedback(WebExchange& exchange) {
+    const RoutedKey* key = authorise(exchange);
+    if (key == nullptr) return;
+    const auto answer = note_feedback(core_, *key, exchange.request().body);
+    if (answer) {
+      exchange.respond(200, kJson, *answer);
+    } else {
+      refuse(exchange, answer.error());
     }
   }
 

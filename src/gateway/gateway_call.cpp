@@ -49,6 +49,7 @@ GatewayCall::~GatewayCall() = default;
 
 void GatewayCall::start() {
   times_.arrived = core_.now();
+  target_.draw = core_.draw();
   exchange_.on_gone([this] { finish(RequestEnd::kCancelled); });
   const auto mean = static_cast<std::uint64_t>(request_.service.output_tokens_mean);
   const std::uint64_t limit = request_.facts.output_tokens_max;
@@ -82,6 +83,7 @@ RouteDecision GatewayCall::decide(std::size_t waiting) const {
                                  .tokens = target_.tokens,
                                  .excluded = tried_,
                                  .waiting = waiting,
+                                 .draw = target_.draw,
                                  .now = core_.now()});
 }
 
@@ -158,6 +160,7 @@ void GatewayCall::retry_elsewhere(std::string_view why) {
   ++target_.failures;
   tried_.push_back(replica.key);
   core_.router().note_failure(target_.slot, core_.now());
+  request_.service.canary.add_failure(replica.revision);
   release(0);
   upstream_.cancel();
   if (core_.now() >= times_.arrived + core_.options().wait &&
@@ -313,6 +316,9 @@ void GatewayCall::finish(RequestEnd end) {
     }
   }
   service.stats.add(ended, core_.now());
+  if (target_.charged) {
+    service.canary.add(core_.router().replica(target_.slot).revision, ended);
+  }
   const bool learns = end == RequestEnd::kCompleted && answer_.status < 300;
   if (learns && used.known == TokenUsage::Known::kYes) {
     service.output_tokens_mean +=

@@ -56,6 +56,7 @@ class GatewayCall final : public WebCallEvents {
     std::uint64_t tokens = 0;  ///< to be charged
     bool charged = false;
     std::uint32_t failures = 0;  ///< of replicas, so far
+    double draw = 0;             ///< RouteQuery::draw
   };
   struct Times {
     Instant arrived;

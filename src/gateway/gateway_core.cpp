@@ -56,6 +56,7 @@ void GatewayCore::set_table(RouteTable table) {
     service.model = routed.model;
     service.tenant = routed.tenant;
     service.index = at;
+    service.canary.set(routed.canary);
     by_model_[routed.model].push_back(&service);
   }
   forget_endpoints(old);

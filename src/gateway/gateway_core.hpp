@@ -20,6 +20,7 @@
 #include "base/numbers/rng.hpp"
 #include "base/system/real_env.hpp"
 #include "gateway/access_keys.hpp"
+#include "gateway/canary_stats.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/service_stats.hpp"
 #include "http/web_client.hpp"
@@ -39,6 +40,7 @@ struct GatewayService {
   std::optional<std::uint32_t> index;  ///< in the newest table; none: not in it
   std::list<GatewayCall*> queue;       ///< calls that wait, oldest first
   ServiceStats stats;
+  CanaryStats canary;
   double output_tokens_mean = 64;  ///< of the requests so far, newer ones weigh more
 };
 
@@ -69,6 +71,8 @@ class GatewayCore {
   void watch_queues();
 
   [[nodiscard]] std::string make_request_id();
+  /// A number of [0, 1).
+  [[nodiscard]] double draw() { return parts_.ids.uniform(); }
   [[nodiscard]] Instant now() const { return env_.env().clock.now_monotonic(); }
   [[nodiscard]] Instant now_wall() const { return env_.env().clock.now_wall(); }
 

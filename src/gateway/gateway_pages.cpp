@@ -139,6 +139,7 @@ void add_load(MetricsText& text, GatewayCore& core) {
 Json candidate_json(const RouteCandidate& candidate) {
   return {{"job", candidate.replica.job},
           {"attempt", candidate.replica.attempt},
+          {"revision", candidate.revision},
           {"verdict", name_of(candidate.verdict)},
           {"in_flight", candidate.in_flight},
           {"tokens", candidate.tokens},
@@ -208,6 +209,7 @@ GatewayReport report_of(GatewayCore& core) {
   for (const auto& [id, service] : core.services()) {
     report.services.push_back(service.stats.report(now));
     report.services.back().service = id;
+    report.services.back().canary = service.canary.report();
   }
   for (const RouterReplica& replica : core.router().replicas()) {
     const bool used = replica.presence == RouterReplica::Presence::kRouted || replica.in_flight > 0;

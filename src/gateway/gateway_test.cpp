@@ -527,5 +527,47 @@ TEST_F(GatewayTest, StopsOnceItsCallsHaveEnded) {
   EXPECT_TRUE(run_until([&] { return stopped; }));
 }
 
+TEST_F(GatewayTest, ACanaryIsCountedApartAndItsAnswersCanBeScored) {
+  ScriptedReplica former(env_->loop());
+  ScriptedReplica canary(env_->loop());
+  RouteTable table = table_of({former.address(), canary.address()});
+  table.services[0].replicas[0].revision = 1;
+  table.services[0].replicas[1].revision = 2;
+  table.services[0].canary = RoutedCanary{2, 0.5};
+  gateway_->set_table(table);
+  canary.react = [](WebExchange& exchange) { exchange.abort(); };
+  constexpr std::string_view kBody = R"({"model":"m"})";
+  for (int i = 0; i < 20; ++i) {
+    const std::string answer = ask(request(kChat, kBody, fmt::format("x-request-id: r{}\r\n", i)));
+    EXPECT_NE(answer.find("HTTP/1.1 200"), std::string::npos) << answer;
+  }
+  const CanaryReport counts = gateway_->report().services[0].canary.value();
+  EXPECT_EQ(counts.revision, 2u);
+  EXPECT_GT(counts.canary.failed, 0u);
+  EXPECT_EQ(counts.canary.failed, counts.canary.requests) << "others answered for it";
+  EXPECT_EQ(counts.others.requests, 20u);
+  EXPECT_EQ(counts.others.failed, 0u);
+  const auto feedback = [this](std::string_view body, std::string_view key = "all") {
+    std::string text = request("/v1/feedback", body);
+    text.replace(text.find("Bearer all"), 10, "Bearer " + std::string(key));
+    return ask(text);
+  };
+  EXPECT_NE(feedback(R"({"request":"r3","score":0.25})").find(R"("revision":1)"),
+            std::string::npos);
+  EXPECT_NE(feedback(R"({"request":"r3","score":0.5})").find("409"), std::string::npos);
+  EXPECT_NE(feedback(R"({"request":"r4","score":1})", "b").find("404"), std::string::npos);
+  EXPECT_NE(feedback(R"({"request":"none","score":1})").find("404"), std::string::npos);
+  for (const char* wrong : {"", "[]", R"({"request":"r4"})", R"({"request":4,"score":1})",
+                            R"({"request":"r4","score":1.5})", R"({"request":"r4","score":"1"})"}) {
+    EXPECT_NE(feedback(wrong).find("400"), std::string::npos) << wrong;
+  }
+  EXPECT_EQ(gateway_->report().services[0].canary->others.scores, 1);
+  EXPECT_EQ(gateway_->report().services[0].canary->others.score_sum, 0.25);
+  table.epoch += 1;
+  table.services[0].canary.reset();
+  gateway_->set_table(table);
+  EXPECT_FALSE(gateway_->report().services[0].canary);
+}
+
 }  // namespace
 }  // namespace orrery

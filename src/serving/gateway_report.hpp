@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,22 @@ struct ServiceCounts {
   std::uint64_t output_tokens = 0;
 };
 
+/// What became of the requests of a canary, or of those beside it, since the gateway knows of it.
+struct ArmReport {
+  std::uint64_t requests = 0;  ///< that a replica has completed or failed
+  std::uint64_t failed = 0;
+  double scores = 0;  ///< number of scores that clients or graders gave
+  double score_sum = 0;
+  LatencyHistogram ttft;
+  LatencyHistogram tpot;
+};
+
+struct CanaryReport {
+  std::uint32_t revision = 0;
+  ArmReport canary;
+  ArmReport others;
+};
+
 struct ServiceReport {
   std::uint64_t service = 0;  ///< RoutedService::id
   ServiceCounts counts;
@@ -33,6 +50,7 @@ struct ServiceReport {
   std::uint64_t window_requests = 0;
   LatencyHistogram ttft;  ///< from the request's last byte to the answer's first
   LatencyHistogram tpot;  ///< between output tokens, the mean of each request
+  std::optional<CanaryReport> canary;
 };
 
 struct ReplicaLoad {

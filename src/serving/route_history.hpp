@@ -21,6 +21,7 @@ struct RouteRecord {
   std::uint64_t tokens = 0;   ///< as charged
   Instant time;
   RouteDecision decision;
+  bool scored = false;  ///< its answer has got a score
 };
 
 class RouteHistory {
@@ -30,6 +31,8 @@ class RouteHistory {
   void add(std::string_view request, RouteRecord record);
   /// The decisions about a request, oldest first. The pointers live until the next add().
   [[nodiscard]] std::vector<const RouteRecord*> find(std::string_view request) const;
+  /// The newest decision about a request that has chosen a replica; nullptr: there is none.
+  [[nodiscard]] RouteRecord* find_chosen(std::string_view request);
 
  private:
   std::size_t size_;

@@ -72,6 +72,10 @@ Status check_services(const DocumentNode& root, const RouteTable& table) {
                       service.tenant, service.model, items[first->second].position().text()));
     }
     if (Status fits = check_replicas(items[i], service); !fits) return fits;
+    if (service.canary && !(service.canary->share >= 0 && service.canary->share <= 1)) {
+      return input_error(child(child(items[i], "canary"), "share").position(),
+                         fmt::format("share {}, expected 0 to 1", service.canary->share));
+    }
   }
   return {};
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,11 @@ namespace orrery {
 
 /// One running copy of a service's model.
 struct RoutedReplica {
-  std::uint64_t job = 0;      ///< number of the replica's job
-  std::uint32_t attempt = 0;  ///< attempt of that job: its generation
-  std::string endpoint;       ///< "HOST:PORT" of its HTTP server, without TLS
-  std::uint32_t slots = 0;    ///< requests that it computes at a time; 0: unknown
+  std::uint64_t job = 0;       ///< number of the replica's job
+  std::uint32_t attempt = 0;   ///< attempt of that job: its generation
+  std::string endpoint;        ///< "HOST:PORT" of its HTTP server, without TLS
+  std::uint32_t slots = 0;     ///< requests that it computes at a time; 0: unknown
+  std::uint32_t revision = 0;  ///< what it runs: a number within the service
 
   friend bool operator==(const RoutedReplica&, const RoutedReplica&) = default;
 };
@@ -33,6 +35,21 @@ void describe(Visitor& visitor, Self& r) {
   visitor.required("attempt", r.attempt);
   visitor.required("endpoint", r.endpoint);
   visitor.optional("slots", r.slots);
+  visitor.optional("revision", r.revision);
+}
+
+/// A revision that gets a share of a service's requests of its own.
+struct RoutedCanary {
+  std::uint32_t revision = 0;
+  double share = 0;  ///< of the requests, 0 to 1; 0: it was given up
+
+  friend bool operator==(const RoutedCanary&, const RoutedCanary&) = default;
+};
+
+template <class Visitor, SameStruct<RoutedCanary> Self>
+void describe(Visitor& visitor, Self& c) {
+  visitor.required("revision", c.revision);
+  visitor.required("share", c.share);
 }
 
 struct RoutedService {
@@ -41,6 +58,7 @@ struct RoutedService {
   std::string model;                    ///< the name that clients ask for
   std::string tenant;                   ///< path of its tenant
   std::vector<RoutedReplica> replicas;  ///< those that take requests, by job
+  std::optional<RoutedCanary> canary;
 
   friend bool operator==(const RoutedService&, const RoutedService&) = default;
 };
@@ -52,6 +70,7 @@ void describe(Visitor& visitor, Self& s) {
   visitor.required("model", s.model);
   visitor.optional("tenant", s.tenant);
   visitor.optional("replicas", s.replicas);
+  visitor.optional("canary", s.canary);
 }
 
 /// A key that clients show as "Authorization: Bearer KEY".

@@ -19,12 +19,14 @@ std::string error_in(const std::string& text) {
 
 TEST(RouteTable, IsReadAsItWasWritten) {
   RouteTable table{.epoch = 7};
-  table.services = {{.id = 3,
-                     .name = "chat",
-                     .model = "org/m",
-                     .tenant = "a/b",
-                     .replicas = {{.job = 4, .attempt = 2, .endpoint = "h:80", .slots = 8}}},
-                    {.id = 9, .name = "other", .model = "n"}};
+  table.services = {
+      {.id = 3,
+       .name = "chat",
+       .model = "org/m",
+       .tenant = "a/b",
+       .replicas = {{.job = 4, .attempt = 2, .endpoint = "h:80", .slots = 8, .revision = 2}},
+       .canary = RoutedCanary{2, 0.25}},
+      {.id = 9, .name = "other", .model = "n"}};
   table.keys = {{.sha256 = std::string(64, 'a'), .name = "k", .tenant = "a"}};
   const Result<RouteTable> again = read(write_route_table(table));
   ASSERT_TRUE(again) << again.error().text();
@@ -61,6 +63,8 @@ TEST(RouteTable, NamesWhatDoesNotFit) {
   EXPECT_NE(error_in(one + "]}\n- {id: 2, name: b, model: m}").find("the first is at"),
             std::string::npos);
   EXPECT_NE(error_in(one + "]}\n- {id: 1, name: b, model: n}").find("a second service with id 1"),
+            std::string::npos);
+  EXPECT_NE(error_in(one + "], canary: {revision: 2, share: 1.5}}").find("expected 0 to 1"),
             std::string::npos);
   EXPECT_NE(error_in("epoch: 1\nkeys: [{sha256: abc, name: k}]").find("64 lower-case"),
             std::string::npos);

@@ -32,8 +32,10 @@ bool is_excluded(const RouterReplica& replica, const RouteQuery& query) {
 }
 
 RouteCandidate rate(const RouterReplica& replica, const RouteQuery& query, double mean) {
-  RouteCandidate candidate{
-      .replica = replica.key, .in_flight = replica.in_flight, .tokens = replica.tokens};
+  RouteCandidate candidate{.replica = replica.key,
+                           .revision = replica.revision,
+                           .in_flight = replica.in_flight,
+                           .tokens = replica.tokens};
   candidate.seconds_per_token =
       replica.tokens_done > 0 ? replica.busy_s / replica.tokens_done : mean;
   const auto tokens = static_cast<double>(replica.tokens + query.tokens);
@@ -48,11 +50,41 @@ RouteCandidate rate(const RouterReplica& replica, const RouteQuery& query, doubl
   return candidate;
 }
 
+/// Which replicas of a service a request may go to.
+struct Allowed {
+  std::optional<RoutedCanary> canary;
+  bool of_canary = false;
+
+  [[nodiscard]] bool operator()(const RouteCandidate& candidate) const {
+    return !canary || (candidate.revision == canary->revision) == of_canary;
+  }
+};
+
 /// Whether `a` is expected to be done before `b`. Where nothing is learned, fewer tokens count.
 bool is_sooner(const RouteCandidate& a, const RouteCandidate& b) {
   if (a.wait_s != b.wait_s) return a.wait_s < b.wait_s;
   if (a.tokens != b.tokens) return a.tokens < b.tokens;
   return a.in_flight < b.in_flight;
+}
+
+/// The position of the allowed replica that is done soonest; the number of replicas: none is free.
+std::size_t soonest(std::span<const RouteCandidate> candidates, const Allowed& allowed) {
+  std::size_t best = candidates.size();
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].verdict != CandidateVerdict::kSlower || !allowed(candidates[i])) continue;
+    if (best == candidates.size() || is_sooner(candidates[i], candidates[best])) best = i;
+  }
+  return best;
+}
+
+/// Whether an allowed replica is free or full, not failing or excluded.
+bool any_may_be_tried(std::span<const RouteCandidate> candidates, const Allowed& allowed) {
+  return std::ranges::any_of(candidates, [&](const RouteCandidate& each) {
+    const bool may = each.verdict == CandidateVerdict::kSlower ||
+                     each.verdict == CandidateVerdict::kFull ||
+                     each.verdict == CandidateVerdict::kOtherRevision;
+    return may && allowed(each);
+  });
 }
 
 }  // namespace
@@ -69,6 +101,8 @@ std::string_view name_of(CandidateVerdict verdict) {
       return "excluded";
     case CandidateVerdict::kFailing:
       return "failing";
+    case CandidateVerdict::kOtherRevision:
+      return "other revision";
   }
   return "";
 }
@@ -91,6 +125,8 @@ void RouterState::set_table(const RouteTable& table) {
   std::vector<bool> routed(replicas_.size(), false);
   services_.assign(table.services.size(), {});
   for (std::uint32_t at = 0; at < services_.size(); ++at) {
+    ServiceSlots& service = services_[at];
+    service.canary = table.services[at].canary;
     for (const RoutedReplica& each : table.services[at].replicas) {
       const std::uint32_t slot = slot_of({each.job, each.attempt});
       if (slot >= routed.size()) routed.resize(slot + 1);
@@ -99,10 +135,11 @@ void RouterState::set_table(const RouteTable& table) {
       replica.presence = RouterReplica::Presence::kRouted;
       replica.endpoint = each.endpoint;
       replica.service = at;
+      replica.revision = each.revision;
       replica.in_flight_max = in_flight_max_of(each, options_);
-      services_[at].push_back(slot);
+      service.slots.push_back(slot);
     }
-    std::ranges::sort(services_[at], {},
+    std::ranges::sort(service.slots, {},
                       [this](std::uint32_t slot) { return replicas_[slot].key; });
   }
   for (std::uint32_t slot = 0; slot < replicas_.size(); ++slot) {
@@ -168,21 +205,28 @@ RouteDecision choose(const RouterState& state, const RouteQuery& query) {
   const std::span<const std::uint32_t> slots = state.slots_of(query.service);
   decision.candidates.reserve(slots.size());
   const double mean = mean_pace(state, query.service);
-  RouteCandidate* best = nullptr;
-  bool any_full = false;
   for (const std::uint32_t slot : slots) {
-    RouteCandidate& candidate =
-        decision.candidates.emplace_back(rate(state.replica(slot), query, mean));
-    any_full = any_full || candidate.verdict == CandidateVerdict::kFull;
-    if (candidate.verdict != CandidateVerdict::kSlower) continue;
-    if (best != nullptr && !is_sooner(candidate, *best)) continue;
-    best = &candidate;
-    decision.slot = slot;
+    decision.candidates.push_back(rate(state.replica(slot), query, mean));
   }
-  if (best != nullptr && query.waiting == 0) {
-    best->verdict = CandidateVerdict::kChosen;
+  const std::optional<RoutedCanary>& canary = state.canary_of(query.service);
+  const Allowed first{canary, canary && query.draw < canary->share};
+  std::size_t best = soonest(decision.candidates, first);
+  Allowed allowed = first;
+  const bool may_change = first.of_canary || !any_may_be_tried(decision.candidates, first);
+  if (canary && best == decision.candidates.size() && may_change) {
+    allowed.of_canary = !first.of_canary;
+    best = soonest(decision.candidates, allowed);
+  }
+  for (RouteCandidate& each : decision.candidates) {
+    const bool other = each.verdict == CandidateVerdict::kSlower && !allowed(each);
+    if (other) each.verdict = CandidateVerdict::kOtherRevision;
+  }
+  const bool found = best < decision.candidates.size();
+  if (found) decision.slot = slots[best];
+  if (found && query.waiting == 0) {
+    decision.candidates[best].verdict = CandidateVerdict::kChosen;
     decision.outcome = RouteOutcome::kReplica;
-  } else if (best != nullptr || any_full) {
+  } else if (found || any_may_be_tried(decision.candidates, allowed)) {
     decision.outcome =
         query.waiting < state.options().queue_max ? RouteOutcome::kWait : RouteOutcome::kShed;
   }

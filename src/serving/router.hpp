@@ -8,11 +8,14 @@
 //      out after failures.
 //   2. The charges of a replica are those of the calls charged and not yet credited.
 //   3. A slot stays its replica's while it is charged, also after a table without it.
+//   4. The replicas of a canary get their share of the requests, drawn request by request. Where
+//      they cannot take one at once, the others do; where no other replica may be tried, they do.
 // Cost: O(replicas of the service) a choice.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +45,7 @@ struct RouterReplica {
   ReplicaKey key;
   std::string endpoint;
   std::uint32_t service = 0;  ///< position in the newest table
+  std::uint32_t revision = 0;
   std::uint32_t in_flight_max = 0;
   std::uint32_t in_flight = 0;
   std::uint64_t tokens = 0;    ///< charged: prompts and expected outputs
@@ -64,7 +68,11 @@ class RouterState {
   [[nodiscard]] std::size_t services() const { return services_.size(); }
   /// Slots of the replicas of a service, by job. Precondition: service < services().
   [[nodiscard]] std::span<const std::uint32_t> slots_of(std::uint32_t service) const {
-    return services_[service];
+    return services_[service].slots;
+  }
+  /// The canary of a service; none: it has none. Precondition: service < services().
+  [[nodiscard]] const std::optional<RoutedCanary>& canary_of(std::uint32_t service) const {
+    return services_[service].canary;
   }
   [[nodiscard]] const RouterReplica& replica(std::uint32_t slot) const { return replicas_[slot]; }
   /// All slots; those without a replica have presence kGone and nothing in flight.
@@ -86,8 +94,13 @@ class RouterState {
   std::uint32_t slot_of(const ReplicaKey& key);
   void release(std::uint32_t slot);
 
+  struct ServiceSlots {
+    std::vector<std::uint32_t> slots;
+    std::optional<RoutedCanary> canary;
+  };
+
   RouterOptions options_;
-  std::vector<std::vector<std::uint32_t>> services_;
+  std::vector<ServiceSlots> services_;
   std::vector<RouterReplica> replicas_;
   std::vector<std::uint32_t> free_slots_;
 };
@@ -97,6 +110,7 @@ struct RouteQuery {
   std::uint64_t tokens = 0;   ///< of the prompt and, as far as known, the output
   std::span<const ReplicaKey> excluded;
   std::size_t waiting = 0;  ///< requests that wait for this service already
+  double draw = 0;  ///< of this request, 0 to 1, even: below the share of a canary, it is tried
   Instant now;
 };
 
@@ -107,9 +121,16 @@ enum class RouteOutcome : std::uint8_t {
   kNone,  ///< the service has no replica that may be tried now
 };
 
-enum class CandidateVerdict : std::uint8_t { kChosen, kSlower, kFull, kExcluded, kFailing };
+enum class CandidateVerdict : std::uint8_t {
+  kChosen,
+  kSlower,
+  kFull,
+  kExcluded,
+  kFailing,
+  kOtherRevision,  ///< the request is one of those for the canary, or is none of them
+};
 
-/// "chosen", "slower", "full", "excluded", "failing".
+/// "chosen", "slower", "full", "excluded", "failing", "other revision".
 [[nodiscard]] std::string_view name_of(CandidateVerdict verdict);
 /// "replica", "wait", "shed", "none".
 [[nodiscard]] std::string_view name_of(RouteOutcome outcome);
@@ -117,6 +138,7 @@ enum class CandidateVerdict : std::uint8_t { kChosen, kSlower, kFull, kExcluded,
 struct RouteCandidate {
   ReplicaKey replica;
   CandidateVerdict verdict = CandidateVerdict::kSlower;
+  std::uint32_t revision = 0;
   std::uint32_t in_flight = 0;
   std::uint64_t tokens = 0;      ///< charged before
   double seconds_per_token = 0;  ///< 0: nothing learned of the service

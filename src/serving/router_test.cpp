@@ -40,6 +40,67 @@ TEST(Router, ChoosesTheLowestJobAmongEquals) {
   EXPECT_EQ(decision.candidates[1].verdict, CandidateVerdict::kSlower);
 }
 
+/// Replicas 1 and 2 of revision 1, replica 3 of the canary.
+RouteTable table_of_canary(double share, std::uint32_t slots = 0) {
+  RouteTable table = table_of({1, 2, 3}, slots);
+  for (RoutedReplica& each : table.services[0].replicas) each.revision = each.job == 3 ? 2 : 1;
+  table.services[0].canary = RoutedCanary{2, share};
+  return table;
+}
+
+TEST(Router, ACanaryGetsItsShareOfTheRequests) {
+  RouterState state({});
+  state.set_table(table_of_canary(0.1));
+  Rng rng(7);
+  std::map<std::uint64_t, int> chosen;
+  constexpr int kRequests = 10'000;
+  for (int i = 0; i < kRequests; ++i) {
+    const RouteDecision decision =
+        choose(state, {.tokens = 10, .draw = rng.uniform(), .now = at(0)});
+    ASSERT_EQ(decision.outcome, RouteOutcome::kReplica);
+    ++chosen[job_of(state, decision)];
+  }
+  EXPECT_NEAR(chosen[3], kRequests / 10, 150);
+  const RouteDecision other = choose(state, {.tokens = 10, .draw = 0.5, .now = at(0)});
+  EXPECT_EQ(other.candidates[2].verdict, CandidateVerdict::kOtherRevision);
+  EXPECT_EQ(other.candidates[2].revision, 2u);
+}
+
+TEST(Router, OthersTakeWhatACanaryCannot) {
+  RouterState state({});
+  state.set_table(table_of_canary(0.1, 1));
+  const std::uint32_t canary = state.slots_of(0)[2];
+  const auto of_canary = [&] { return choose(state, {.tokens = 10, .draw = 0.05, .now = at(0)}); };
+  EXPECT_EQ(job_of(state, of_canary()), 3u);
+  while (state.replica(canary).in_flight < state.replica(canary).in_flight_max) {
+    state.charge(canary, 10, at(0));
+  }
+  EXPECT_EQ(job_of(state, of_canary()), 1u);
+  // Others do not go to the canary where theirs are merely full.
+  for (const std::uint32_t slot : {state.slots_of(0)[0], state.slots_of(0)[1]}) {
+    while (state.replica(slot).in_flight < state.replica(slot).in_flight_max) {
+      state.charge(slot, 10, at(0));
+    }
+  }
+  state.credit(canary, {.tokens = 10}, at(0));
+  EXPECT_EQ(choose(state, {.tokens = 10, .draw = 0.5, .now = at(0)}).outcome, RouteOutcome::kWait);
+  EXPECT_EQ(job_of(state, of_canary()), 3u);
+}
+
+TEST(Router, ACanaryThatWasGivenUpServesOnlyWhereNoOtherCan) {
+  RouterState state({});
+  state.set_table(table_of_canary(0));
+  const auto choice = [&](double draw, std::span<const ReplicaKey> excluded) {
+    return job_of(state,
+                  choose(state, {.tokens = 1, .excluded = excluded, .draw = draw, .now = at(0)}));
+  };
+  EXPECT_EQ(choice(0, {}), 1u);
+  const std::vector<ReplicaKey> one{{1, 1}};
+  EXPECT_EQ(choice(0, one), 2u);
+  const std::vector<ReplicaKey> both{{1, 1}, {2, 1}};
+  EXPECT_EQ(choice(0.9, both), 3u);
+}
+
 TEST(Router, ChoosesTheLeastChargedAndThenTheFaster) {
   RouterState state({});
   state.set_table(table_of({1, 2}));

@@ -4,8 +4,10 @@
 // Read with a job of kind Serve (workload/job_spec.hpp). Plain values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/error.hpp"
@@ -15,17 +17,42 @@
 
 namespace orrery {
 
+/// By what a canary may be found worse than the present revision.
+enum class RolloutGate : std::uint8_t {
+  kErrors,   ///< more of its requests fail
+  kSlo,      ///< more of its requests miss the latencies of `slo`
+  kQuality,  ///< the scores of its answers are lower
+};
+
+constexpr std::array<EnumWord<RolloutGate>, 3> enum_words(RolloutGate) {
+  return {{{"errors", RolloutGate::kErrors},
+           {"slo", RolloutGate::kSlo},
+           {"quality", RolloutGate::kQuality}}};
+}
+
 /// How replicas are replaced when a service is updated.
 struct RolloutSpec {
   std::uint32_t surge = 1;        ///< replicas that may exist beyond those wanted
   std::uint32_t unavailable = 0;  ///< of those wanted, how many need not be ready
+  std::vector<std::string>
+      canary;                   ///< shares of the requests, stage by stage: "1%"; none: no canary
+  std::optional<Seconds> bake;  ///< the least time of a stage
+  std::vector<RolloutGate> gates;  ///< none: errors and slo
   SourcePosition where;
 };
+
+/// The stages of a canary as parts of 10,000. Error: no percentage from 0.01 % to 100 %, or one
+/// that is not above the one before.
+[[nodiscard]] Result<std::vector<std::uint32_t>> canary_shares(
+    const std::vector<std::string>& stages);
 
 template <class Visitor, SameStruct<RolloutSpec> Self>
 void describe(Visitor& visitor, Self& r) {
   visitor.optional("surge", r.surge);
   visitor.optional("unavailable", r.unavailable);
+  visitor.optional("canary", r.canary);
+  visitor.optional("bake", r.bake);
+  visitor.optional("gates", r.gates);
 }
 
 /// What the 99th percentile of requests is to stay below.

@@ -55,6 +55,17 @@ TEST(ServiceSpecTest, ARolloutSaysHowReplicasAreReplaced) {
   EXPECT_EQ(refusal(head + "rollout: {surge: 0}\n"),
             "job.yaml:5:10: rollout has surge 0 and unavailable 0, expected one of them above 0: "
             "no replica could be replaced");
+  EXPECT_EQ(
+      refusal(head + "rollout: {canary: [1%, 1%]}\n"),
+      "job.yaml:5:10: rollout: canary has 1% after 1%, expected a larger share in each stage");
+  for (const char* wrong : {"5", "0%", "101%", "0.001%", "x%", "-1%", "5 %"}) {
+    EXPECT_EQ(refusal(head + "rollout: {canary: ['" + wrong + "']}\n"),
+              "job.yaml:5:10: rollout: canary has \"" + std::string(wrong) +
+                  "\", expected a percentage from 0.01% to 100%, such as 5%");
+  }
+  EXPECT_EQ(refusal(head + "rollout: {bake: 1 min}\n"),
+            "job.yaml:5:10: rollout has bake or gates, which are those of a canary: expected "
+            "canary, too");
   EXPECT_EQ(refusal(batch("rollout: {surge: 2}\n")),
             "job.yaml:5:10: rollout with kind Batch, expected kind Serve");
 }

@@ -292,6 +292,51 @@ revisions: [{model: other, artifact: cp}]
   EXPECT_NE(same.err.find("model is \"other\", expected \"chat\""), std::string::npos) << same.err;
 }
 
+/// grade.py ENDPOINT KEY MODEL REVISION FILE: asks until FILE is there, and gives each answer of
+/// that revision the score 0, each other one 1.
+constexpr const char* kGrader = R"(import json, os, sys, urllib.request
+endpoint, key, model, bad, stop = sys.argv[1:]
+def call(path, body=None, request="none"):
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer " + key,
+               "X-Request-Id": request}
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(endpoint + path, data, headers)) as answer:
+        return json.load(answer)
+number = 0
+while not os.path.exists(stop):
+    number += 1
+    request = f"grade-{bad}-{number}"
+    call("/v1/completions", {"model": model, "prompt": "the ", "max_tokens": 2}, request)
+    decision = call("/explain/" + request)["decisions"][-1]
+    chosen = [each for each in decision["candidates"] if each["verdict"] == "chosen"]
+    score = 0 if chosen[0]["revision"] == int(bad) else 1
+    call("/v1/feedback", {"request": request, "score": score})
+)";
+
+TEST_F(ServiceClusterTest, ACanaryIsRolledBackByTheScoresOfItsAnswersAndAGoodOneIsPromoted) {
+  (void)write("grade.py", kGrader);
+  const std::string id = serve("--replicas 1");
+  const Stop stop(path("stop"));
+  std::future<int> grader = std::async(std::launch::async, [this] {
+    return std::system(("python3 " + path("grade.py") + " " + endpoint_ + " " + key_ + " " +
+                        model_ + " 2 " + path("stop"))
+                           .c_str());
+  });
+  const std::string update = "serve --update chat --canary 50% --bake 0s --gates quality ";
+  const CliRun worse = live(update + "--revision bad -- --slots 2");
+  EXPECT_EQ(worse.code, 1) << worse.err;
+  EXPECT_NE(worse.err.find("canary, stage 1 of 1: 50 % of the requests"), std::string::npos)
+      << worse.err;
+  EXPECT_NE(worse.err.find("the canary is worse: 100 % of "), std::string::npos) << worse.err;
+  EXPECT_EQ(service(id)["revision"], "r1");
+  const CliRun good = live(update + "--revision good -- --slots 3");
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_EQ(service(id)["revision"], "good");
+  EXPECT_TRUE(all_ready(service(id))) << service(id).dump(1);
+  (void)write("stop", "");
+  EXPECT_EQ(grader.get(), 0) << "no request failed";
+}
+
 TEST_F(ServiceClusterTest, ASubmittedServiceSaysHowAKeyIsMade) {
   const std::string job = write("chat.yaml", R"(apiVersion: orrery/v1
 kind: Serve

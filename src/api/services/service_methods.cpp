@@ -99,6 +99,9 @@ void GatewayCalls::sync(const v1::SyncGatewayRequest& request, const CallPtr& ca
   }
   watch_events();
   book_.take(gateway_report(request));
+  for (CanaryVerdict& verdict : book_.judge_canaries()) {
+    controller_.command(std::move(verdict), "", [](const Result<JobId>&) {});
+  }
   tell_routed();
   const std::uint32_t wait = std::min(request.wait_ms(), kWaitMaxMs);
   if (table().epoch != request.epoch() || wait == 0) return answer(call, request.epoch());

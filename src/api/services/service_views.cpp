@@ -48,6 +48,32 @@ void write_quantiles(const LatencyHistogram& from, v1::Quantiles& to) {
   to.set_p99(from.quantile(0.99).count_seconds());
 }
 
+ArmReport arm_of(const v1::ArmReport& arm) {
+  return {.requests = arm.requests(),
+          .failed = arm.failed(),
+          .scores = arm.scores(),
+          .score_sum = arm.score_sum(),
+          .ttft = histogram(arm.ttft()),
+          .tpot = histogram(arm.tpot())};
+}
+
+void write_arm(const ArmReport& arm, v1::ArmReport& to) {
+  to.set_requests(arm.requests);
+  to.set_failed(arm.failed);
+  to.set_scores(arm.scores);
+  to.set_score_sum(arm.score_sum);
+  add_buckets(arm.ttft, *to.mutable_ttft());
+  add_buckets(arm.tpot, *to.mutable_tpot());
+}
+
+void write_canary(const UpdateView::Canary& canary, v1::CanaryView& to) {
+  to.set_stage(canary.stage + 1);
+  to.set_stages(canary.stages);
+  to.set_share(canary.share);
+  to.set_requests(canary.requests);
+  to.set_waits_for(canary.waits_for);
+}
+
 void write_replica(const ReplicaView& replica, const State& state, v1::ServiceReplica& to) {
   to.set_job(replica.job.value());
   to.set_attempt(replica.attempt);
@@ -78,6 +104,10 @@ GatewayReport gateway_report(const v1::SyncGatewayRequest& request) {
     service.window_requests = each.window_requests();
     service.ttft = histogram(each.ttft());
     service.tpot = histogram(each.tpot());
+    if (!each.has_canary()) continue;
+    service.canary = CanaryReport{.revision = each.canary().revision(),
+                                  .canary = arm_of(each.canary().canary()),
+                                  .others = arm_of(each.canary().others())};
   }
   for (const v1::ReplicaLoad& each : request.replicas()) {
     report.replicas.push_back({each.job(), each.attempt(), each.in_flight()});
@@ -100,6 +130,11 @@ v1::SyncGatewayRequest sync_request(const GatewayReport& report) {
     service.set_window_requests(each.window_requests);
     add_buckets(each.ttft, *service.mutable_ttft());
     add_buckets(each.tpot, *service.mutable_tpot());
+    if (!each.canary) continue;
+    v1::CanaryReport& canary = *service.mutable_canary();
+    canary.set_revision(each.canary->revision);
+    write_arm(each.canary->canary, *canary.mutable_canary());
+    write_arm(each.canary->others, *canary.mutable_others());
   }
   for (const ReplicaLoad& each : report.replicas) {
     v1::ReplicaLoad& load = *request.add_replicas();
@@ -123,7 +158,11 @@ void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
       replica.set_attempt(one.attempt);
       replica.set_endpoint(one.endpoint);
       replica.set_slots(one.slots);
+      replica.set_revision(one.revision);
     }
+    if (!each.canary) continue;
+    service.mutable_canary()->set_revision(each.canary->revision);
+    service.mutable_canary()->set_share(each.canary->share);
   }
   for (const RoutedKey& each : table.keys) {
     v1::RoutedKey& key = *response.add_keys();
@@ -142,8 +181,11 @@ RouteTable routes_of(const v1::SyncGatewayResponse& response) {
     service.model = each.model();
     service.tenant = each.tenant();
     for (const v1::RoutedReplica& one : each.replicas()) {
-      service.replicas.push_back({one.job(), one.attempt(), one.endpoint(), one.slots()});
+      service.replicas.push_back(
+          {one.job(), one.attempt(), one.endpoint(), one.slots(), one.revision()});
     }
+    if (!each.has_canary()) continue;
+    service.canary = RoutedCanary{each.canary().revision(), each.canary().share()};
   }
   for (const v1::RoutedKey& each : response.keys()) {
     table.keys.push_back({each.sha256(), each.name(), each.tenant()});
@@ -166,6 +208,7 @@ v1::ServiceView service_view(const ServiceSummary& summary, const State& state) 
     update.set_replicas(summary.update->replicas);
     update.set_ready(summary.update->ready);
     update.set_back(summary.update->back);
+    if (summary.update->canary) write_canary(*summary.update->canary, *update.mutable_canary());
   }
   for (const std::string& url : summary.urls) view.add_endpoints(url);
   for (const ReplicaView& replica : summary.replicas) {

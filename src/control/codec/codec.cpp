@@ -20,13 +20,14 @@ constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
     "FleetSet",       "JobResolved",     "NodeLent",      "ForeignSet",  "HoldBilled",
     "ReplicaChanged", "ServiceUpdating", "ServiceUpdated"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
-    "SubmitJob",  "CancelJob",    "DrainNode",    "ResumeNode",     "FenceNode",
-    "SetSpare",   "SetPowerCap",  "SetTenants",   "SetPolicy",      "SetMaintenance",
-    "RanksUp",    "RanksEnded",   "RanksGone",    "NodeJoined",     "NodeHeard",
-    "NodeFault",  "NodeRepaired", "LinkObserved", "SupplyObserved", "Tick",
-    "Proposal",   "PlanReady",    "ArchiveJobs",  "WorkReported",   "HoldJob",
-    "RequeueJob", "ChangeJob",    "SetFleet",     "ResolveJob",     "NodeGranted",
-    "NodeAbsent", "ForeignUse",   "HoldRecorded", "ReplicaSeen",    "UpdateService"};
+    "SubmitJob",    "CancelJob",    "DrainNode",    "ResumeNode",     "FenceNode",
+    "SetSpare",     "SetPowerCap",  "SetTenants",   "SetPolicy",      "SetMaintenance",
+    "RanksUp",      "RanksEnded",   "RanksGone",    "NodeJoined",     "NodeHeard",
+    "NodeFault",    "NodeRepaired", "LinkObserved", "SupplyObserved", "Tick",
+    "Proposal",     "PlanReady",    "ArchiveJobs",  "WorkReported",   "HoldJob",
+    "RequeueJob",   "ChangeJob",    "SetFleet",     "ResolveJob",     "NodeGranted",
+    "NodeAbsent",   "ForeignUse",   "HoldRecorded", "ReplicaSeen",    "UpdateService",
+    "CanaryVerdict"};
 
 template <class Variant>
 void encode_fields(const Variant& record, Encoder& out) {

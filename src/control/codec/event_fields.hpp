@@ -14,6 +14,9 @@ namespace orrery {
 [[nodiscard]] constexpr PassKind last_of(PassKind) { return PassKind::kFull; }
 [[nodiscard]] constexpr ExitKind last_of(ExitKind) { return ExitKind::kRefused; }
 [[nodiscard]] constexpr ReplicaPhase last_of(ReplicaPhase) { return ReplicaPhase::kDraining; }
+[[nodiscard]] constexpr CanaryVerdict::Of last_of(CanaryVerdict::Of) {
+  return CanaryVerdict::Of::kGiveUp;
+}
 [[nodiscard]] constexpr JobHold last_of(JobHold) { return JobHold::kOperator; }
 [[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
   return PowerLimitSet::What::kSupply;
@@ -94,17 +97,23 @@ void code(Codec& codec, S& texts) {
   codec.named("spec submitter run_as", spec, submitter, run_as);
 }
 
+template <class Codec, SameStruct<CanaryGates> S>
+void code(Codec& codec, S& gates) {
+  auto& [failures, latencies, quality] = gates;
+  codec.named("failures latencies quality", failures, latencies, quality);
+}
+
 template <class Codec, SameStruct<RolloutTerms> S>
 void code(Codec& codec, S& terms) {
-  auto& [surge, unavailable] = terms;
-  codec.named("surge unavailable", surge, unavailable);
+  auto& [surge, unavailable, canary, bake, gates] = terms;
+  codec.named("surge unavailable canary bake gates", surge, unavailable, canary, bake, gates);
 }
 
 template <class Codec, SameStruct<ServiceUpdating> S>
 void code(Codec& codec, S& event) {
-  auto& [service, revision, replica, texts, replicas, terms, back] = event;
-  codec.named("service revision replica texts replicas terms back", service, revision, replica,
-              texts, replicas, terms, back);
+  auto& [service, revision, replica, texts, replicas, terms, back, stage] = event;
+  codec.named("service revision replica texts replicas terms back stage", service, revision,
+              replica, texts, replicas, terms, back, stage);
 }
 
 template <class Codec, SameStruct<ServiceUpdated> S>
@@ -483,6 +492,12 @@ template <class Codec, SameStruct<UpdateService> S>
 void code(Codec& codec, S& command) {
   auto& [job, replica, texts, replicas, terms] = command;
   codec.named("job replica texts replicas terms", job, replica, texts, replicas, terms);
+}
+
+template <class Codec, SameStruct<CanaryVerdict> S>
+void code(Codec& codec, S& verdict) {
+  auto& [service, revision, stage, of, why] = verdict;
+  codec(service, revision, stage, of, why);
 }
 
 template <class Codec, SameStruct<ReplicaSeen> S>

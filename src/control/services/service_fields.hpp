@@ -15,8 +15,8 @@ void code(Codec& codec, S& revision) {
 
 template <class Codec, SameStruct<ServiceUpdate> S>
 void code(Codec& codec, S& update) {
-  auto& [to, replicas, former, newest, terms, back, fault] = update;
-  codec(to, replicas, former, newest, terms, back, fault);
+  auto& [to, replicas, former, newest, terms, stage, back, fault] = update;
+  codec(to, replicas, former, newest, terms, stage, back, fault);
 }
 
 /// Leaves out the replicas that live, which follow from the jobs.

@@ -9,6 +9,10 @@
 
 namespace orrery {
 
+bool is_canary(const ServiceUpdate& update) {
+  return update.back.empty() && update.stage < update.terms.canary.size();
+}
+
 const Service* ServiceTable::find(JobId service) const {
   const auto found = services_.find(service);
   return found == services_.end() ? nullptr : &found->second;
@@ -76,17 +80,33 @@ void ServiceTable::on(const ServiceUpdating& event) {
   Service& service = services_.at(event.service);
   ORRERY_ASSERT(event.revision <= service.revisions + 1, "numbers of revisions are given in order");
   const std::optional<ServiceUpdate> before = std::move(service.update);
+  const bool same = before && before->to.number == event.revision && before->back == event.back;
   service.update = ServiceUpdate{
       .to = {event.revision, std::make_shared<const Submission>(event.replica), event.texts},
       .replicas = event.replicas,
       .former = before ? before->former : static_cast<std::uint32_t>(service.live.size()),
-      .newest = memberships_.empty() ? JobId() : memberships_.rbegin()->first,
+      .newest = same                   ? before->newest
+                : memberships_.empty() ? JobId()
+                                       : memberships_.rbegin()->first,
       .terms = event.terms,
+      .stage = event.stage,
       .back = event.back,
       .fault = {}};
   service.revisions = std::max(service.revisions, event.revision);
   service.outcome.clear();
   updating_.insert(event.service);
+}
+
+std::optional<TrafficSplit> ServiceTable::split(const Service& service) const {
+  if (!service.update) return std::nullopt;
+  const ServiceUpdate& update = *service.update;
+  if (is_canary(update)) return TrafficSplit{update.to.number, update.terms.canary[update.stage]};
+  if (update.stage >= update.terms.canary.size()) return std::nullopt;
+  for (const JobId replica : service.live) {
+    const std::uint32_t revision = memberships_.at(replica).revision;
+    if (revision != update.to.number) return TrafficSplit{revision, 0};
+  }
+  return std::nullopt;
 }
 
 void ServiceTable::on(const ServiceUpdated& event) {

@@ -39,8 +39,16 @@ struct ServiceUpdate {
   std::uint32_t former = 0;    ///< replicas before the update
   JobId newest;                ///< replicas with later numbers are of this update
   RolloutTerms terms;
-  std::string back;   ///< why it goes back to the revision before; empty: it goes on
-  std::string fault;  ///< how a replica that it made failed; empty: none has
+  std::uint32_t stage = 0;  ///< of terms.canary; as many as there are: past the last
+  std::string back;         ///< why it goes back to the revision before; empty: it goes on
+  std::string fault;        ///< how a replica that it made failed; empty: none has
+};
+
+/// The revision of a service that has a share of its requests of its own, while others have the
+/// rest.
+struct TrafficSplit {
+  std::uint32_t revision = 0;
+  std::uint32_t share = 0;  ///< of the requests, in parts of 10,000
 };
 
 struct Service {
@@ -59,6 +67,9 @@ struct ReplicaMembership {
   std::uint32_t revision = 1;
 };
 
+/// Whether an update tries its revision with a share of the requests.
+[[nodiscard]] bool is_canary(const ServiceUpdate& update);
+
 class ServiceTable {
  public:
   /// Returns the service whose first replica that job is; nullptr: there is none, or it has ended.
@@ -68,6 +79,9 @@ class ServiceTable {
   /// Returns the replicas of a service that are in the state, ended or not, ascending. O(replicas
   /// of all services).
   [[nodiscard]] std::vector<JobId> replicas(JobId service) const;
+  /// Returns how the requests of a service are split: between a canary and the rest, or none for
+  /// the replicas of a canary that was given up. None: each replica takes its part.
+  [[nodiscard]] std::optional<TrafficSplit> split(const Service& service) const;
   /// Services by number.
   [[nodiscard]] const std::map<JobId, Service>& all() const { return services_; }
   /// Services with an update under way.

@@ -106,7 +106,8 @@ void go_back(Recorder& recorder, const Service& service, const std::string& why)
                                 .texts = former.texts,
                                 .replicas = update.former,
                                 .terms = update.terms,
-                                .back = why});
+                                .back = why,
+                                .stage = update.stage});
 }
 
 void make_replica(JobLife& jobs, const Service& service) {
@@ -121,6 +122,15 @@ void make_replica(JobLife& jobs, const Service& service) {
   jobs.submit({std::move(one), to.texts.spec, to.texts.submitter, to.texts.run_as}, {});
 }
 
+/// Replicas of the revision of a canary: as many as its share of the requests asks for, beside at
+/// least one other. `most`: replicas that may exist.
+std::size_t canary_replicas(const ServiceUpdate& update, std::size_t most) {
+  constexpr std::uint64_t kWhole = 10'000;
+  const std::uint64_t share = update.terms.canary[update.stage];
+  const std::uint64_t replicas = (share * update.replicas + kWhole - 1) / kWhole;
+  return std::min<std::size_t>(replicas, most - 1);
+}
+
 /// Takes one step of an update; returns whether there may be another.
 bool step(const UpdateParts& parts, const Service& service) {
   const ServiceUpdate& update = *service.update;
@@ -131,20 +141,25 @@ bool step(const UpdateParts& parts, const Service& service) {
   }
   const std::size_t wanted = update.replicas;
   const std::size_t most = wanted + update.terms.surge;
-  if (now.fresh.size() < wanted && now.held < most) {
-    const std::size_t made = std::min(wanted - now.fresh.size(), most - now.held);
+  // Where no other replica is left, there is nothing to compare a canary with.
+  const bool canary = is_canary(update) && !now.former.empty();
+  const std::size_t fresh = canary ? canary_replicas(update, most) : wanted;
+  if (now.fresh.size() < fresh && now.held < most) {
+    const std::size_t made = std::min(fresh - now.fresh.size(), most - now.held);
     for (std::size_t i = 0; i < made; ++i) make_replica(parts.jobs, service);
     return true;
   }
   const std::uint64_t served = std::uint64_t{now.ready} + update.terms.unavailable;
   const std::uint64_t spared = served > wanted ? served - wanted : 0;
+  // Beside a canary only those former replicas leave that are too many, or in its way.
+  const std::size_t rest = canary ? most - std::min(most, std::max(fresh, now.fresh.size())) : 0;
   const std::vector<JobId> leave =
       now.former.empty()
           ? least_useful(now.fresh, now.fresh.size() - std::min(now.fresh.size(), wanted), spared)
-          : least_useful(now.former, now.former.size(), spared);
+          : least_useful(now.former, now.former.size() - std::min(now.former.size(), rest), spared);
   for (const JobId id : leave) parts.jobs.cancel(id);
   const bool reached =
-      now.held == wanted && now.fresh.size() == wanted && now.ready == update.replicas;
+      !canary && now.held == wanted && now.fresh.size() == wanted && now.ready == update.replicas;
   if (reached) parts.recorder.emit(ServiceUpdated{service.id, {}});
   return !leave.empty();
 }
@@ -179,7 +194,7 @@ std::optional<JobId> silent_replica(const State& state, const Service& service, 
 
 }  // namespace
 
-void update_service(const UpdateParts& parts, const UpdateService& command) {
+void update_service(const UpdateParts& parts, UpdateService command) {
   Recorder& recorder = parts.recorder;
   const State& state = recorder.state();
   if (!state.has(command.job)) return recorder.refuse("no such job");
@@ -201,14 +216,41 @@ void update_service(const UpdateParts& parts, const UpdateService& command) {
                     "tell when to stop it",
                     silent->value(), state.job(*silent).name));
   }
+  // A canary is of another revision than the present one.
+  if (to.number == service->revision.number) command.terms.canary.clear();
+  if (!command.terms.canary.empty() && command.replicas + command.terms.surge < 2) {
+    return recorder.refuse("a canary of a service of one replica needs a surge of at least 1");
+  }
   if (is_so(state, *service, to, command)) return;
+  const std::optional<ServiceUpdate>& present = service->update;
+  const bool goes_on = present && present->back.empty() && present->to.number == to.number &&
+                       present->terms.canary == command.terms.canary;
   recorder.emit(ServiceUpdating{.service = service->id,
                                 .revision = to.number,
                                 .replica = *to.replica,
                                 .texts = to.texts,
                                 .replicas = command.replicas,
                                 .terms = command.terms,
-                                .back = {}});
+                                .back = {},
+                                .stage = goes_on ? present->stage : 0});
+}
+
+void judge_canary(const UpdateParts& parts, const CanaryVerdict& verdict) {
+  Recorder& recorder = parts.recorder;
+  const Service* service = recorder.state().services().find(verdict.service);
+  if (service == nullptr || !service->update) return;
+  const ServiceUpdate& update = *service->update;
+  const bool present = update.to.number == verdict.revision && update.stage == verdict.stage;
+  if (!is_canary(update) || !present) return;
+  if (verdict.of == CanaryVerdict::Of::kGiveUp) return go_back(recorder, *service, verdict.why);
+  recorder.emit(ServiceUpdating{.service = service->id,
+                                .revision = update.to.number,
+                                .replica = *update.to.replica,
+                                .texts = update.to.texts,
+                                .replicas = update.replicas,
+                                .terms = update.terms,
+                                .back = {},
+                                .stage = update.stage + 1});
 }
 
 void settle_updates(const UpdateParts& parts) {

@@ -10,6 +10,8 @@
 //   3. A new revision of which a replica fails is given up: the service goes back to the one
 //   before.
 //      If that fails as well, the update ends and the replicas stay as they are.
+//   4. Before the last stage of a canary there are no more replicas of the new revision than its
+//      share of the requests asks for, and verdicts alone lead from stage to stage.
 #pragma once
 
 #include "control/jobs/job_life.hpp"
@@ -25,7 +27,10 @@ struct UpdateParts {
 
 /// Begins an update, or gives the one under way another aim. No effect where the service is as
 /// wanted. The command is refused where the job is no replica of a service that runs.
-void update_service(const UpdateParts& parts, const UpdateService& command);
+void update_service(const UpdateParts& parts, UpdateService command);
+
+/// Leads a canary to its next stage, or gives its revision up.
+void judge_canary(const UpdateParts& parts, const CanaryVerdict& verdict);
 
 /// Takes every step of every update that can be taken now; to be called at the end of each input.
 /// Cost: O(replicas of the services that are updated).

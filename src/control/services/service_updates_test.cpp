@@ -5,90 +5,10 @@
 #include <algorithm>
 
 #include "base/numbers/rng.hpp"
-#include "control/scripted_cluster_test.hpp"
+#include "control/services/service_updates_test.hpp"
 
 namespace orrery {
 namespace {
-
-/// A cluster of four nodes with a service whose replicas have a node each.
-class UpdatedService {
- public:
-  explicit UpdatedService(std::uint32_t replicas) {
-    Submission replica = cluster.job(8);
-    replica.request.kind = JobKind::kServe;
-    replica.request.array = ArrayId(0);
-    replica.restart_max = 5;
-    for (std::uint32_t i = 0; i < replicas; ++i) {
-      replica.request.name = fmt::format("chat[{}]", i);
-      ids.push_back(cluster.send(SubmitJob{replica, "r1", "ada", ""}).answer.job);
-    }
-    template_ = replica;
-    serve_all();
-  }
-
-  /// Lets every replica that can start start, and report ready.
-  void serve_all() {
-    cluster.tick();
-    for (const JobId id : live()) serve(id);
-    cluster.tick();
-  }
-  void serve(JobId id) {
-    const Job& job = cluster.job(id);
-    if (job.phase == JobPhase::kStarting) cluster.up(id);
-    if (job.phase != JobPhase::kRunning) return;
-    cluster.send(ReplicaSeen{id, job.attempt, {ReplicaPhase::kReady, "10.0.0.1:80", 7, 8, {}}});
-  }
-  /// Lets replicas that were told to stop end.
-  void drain_all() {
-    for (const JobId id : live()) {
-      if (cluster.phase(id) == JobPhase::kStopping) cluster.gone(id);
-    }
-  }
-  void settle() {
-    for (int i = 0; i < 20; ++i) {
-      serve_all();
-      drain_all();
-    }
-  }
-
-  Status update(const std::string& spec, std::uint32_t replicas, const RolloutTerms& terms = {}) {
-    return cluster.send(UpdateService{ids.front(), template_, {spec, "ada", ""}, replicas, terms})
-        .answer.status;
-  }
-
-  [[nodiscard]] const Service* service() const {
-    return cluster.state().services().find(ids.front());
-  }
-  [[nodiscard]] std::vector<JobId> live() const {
-    if (service() == nullptr) return {};
-    return {service()->live.begin(), service()->live.end()};
-  }
-  [[nodiscard]] bool is_ready(JobId id) const {
-    const ReplicaState* replica = replica_of(cluster.job(id));
-    return cluster.phase(id) == JobPhase::kRunning && replica != nullptr &&
-           replica->report.phase == ReplicaPhase::kReady;
-  }
-  [[nodiscard]] std::uint32_t ready() const {
-    const std::vector<JobId> jobs = live();
-    return static_cast<std::uint32_t>(
-        std::count_if(jobs.begin(), jobs.end(), [this](JobId id) { return is_ready(id); }));
-  }
-  /// Specs and names of the replicas: "chat[2]:r2 chat[3]:r2".
-  [[nodiscard]] std::string replicas() const {
-    std::string text;
-    for (const JobId id : live()) {
-      const Job& job = cluster.job(id);
-      text += fmt::format("{}{}:{}", text.empty() ? "" : " ", job.name, job.spec);
-    }
-    return text;
-  }
-
-  ScriptedCluster cluster;
-  std::vector<JobId> ids;
-
- private:
-  Submission template_;
-};
 
 TEST(ServiceUpdatesTest, ReplicasOfANewRevisionTakeThePlaceOfTheOldOnesOneByOne) {
   UpdatedService chat(2);
@@ -283,6 +203,7 @@ class RandomService {
   void expect_settles() {
     for (int i = 0; i < 8; ++i) {
       chat_.settle();
+      judge(CanaryVerdict::Of::kPromote);
       chat_.cluster.wait(Duration::minutes(20));
     }
     if (chat_.service() == nullptr) return;
@@ -295,11 +216,12 @@ class RandomService {
     const std::vector<JobId> live = chat_.live();
     if (live.empty()) return false;
     const JobId any = live[rng_.below(live.size())];
-    switch (rng_.below(7)) {
+    switch (rng_.below(8)) {
       case 0: {
         const auto replicas = static_cast<std::uint32_t>(1 + rng_.below(3));
         const std::string spec = fmt::format("r{}", 1 + rng_.below(4));
-        const RolloutTerms terms{static_cast<std::uint32_t>(rng_.below(2)), 1};
+        RolloutTerms terms{.surge = static_cast<std::uint32_t>(rng_.below(2)), .unavailable = 1};
+        if (rng_.below(2) == 0 && replicas + terms.surge > 1) terms.canary = {100, 5000};
         most_ = std::max<std::size_t>({live.size(), replicas + terms.surge, most_});
         EXPECT_TRUE(chat_.update(rng_.below(3) == 0 ? "" : spec, replicas, terms));
         return true;
@@ -316,11 +238,23 @@ class RandomService {
       case 3:
         chat_.drain_all();
         return true;
+      case 4:
+        judge(rng_.below(3) == 0 ? CanaryVerdict::Of::kGiveUp : CanaryVerdict::Of::kPromote);
+        return true;
       default:
         chat_.cluster.tick();
         chat_.serve(any);
         return true;
     }
+  }
+
+  /// Judges the present stage of the canary, if there is one.
+  void judge(CanaryVerdict::Of of) {
+    const Service* service = chat_.service();
+    if (service == nullptr || !service->update) return;
+    const ServiceUpdate& update = *service->update;
+    chat_.cluster.send(
+        CanaryVerdict{service->id, update.to.number, update.stage, of, "it is worse"});
   }
 
   UpdatedService chat_{3};

@@ -14,6 +14,8 @@ namespace orrery {
 namespace {
 
 constexpr double kMillion = 1e6;
+/// Shares of requests are kept in parts of this.
+constexpr double kWholeShare = 10'000;
 
 bool takes_requests(const Job& job) {
   const ReplicaState* replica = replica_of(job);
@@ -58,6 +60,16 @@ ServiceCounts& operator+=(ServiceCounts& sum, const ServiceCounts& more) {
   sum.failed += more.failed;
   sum.prompt_tokens += more.prompt_tokens;
   sum.output_tokens += more.output_tokens;
+  return sum;
+}
+
+ArmReport& operator+=(ArmReport& sum, const ArmReport& more) {
+  sum.requests += more.requests;
+  sum.failed += more.failed;
+  sum.scores += more.scores;
+  sum.score_sum += more.score_sum;
+  sum.ttft += more.ttft;
+  sum.tpot += more.tpot;
   return sum;
 }
 
@@ -133,7 +145,8 @@ bool ServiceBook::concerns(const Event& event) {
         return std::is_same_v<What, ReplicaChanged> || std::is_same_v<What, JobStopping> ||
                std::is_same_v<What, JobRunning> || std::is_same_v<What, JobStarted> ||
                std::is_same_v<What, JobEnded> || std::is_same_v<What, JobSubmitted> ||
-               std::is_same_v<What, TenantsSet> || std::is_same_v<What, ServiceUpdated>;
+               std::is_same_v<What, TenantsSet> || std::is_same_v<What, ServiceUpdated> ||
+               std::is_same_v<What, ServiceUpdating>;
       },
       event);
 }
@@ -172,7 +185,11 @@ const RouteTable& ServiceBook::table() {
       const Job& job = state_.job(replica);
       if (!takes_requests(job)) continue;
       const ReplicaReport& report = replica_of(job)->report;
-      service.replicas.push_back({replica.value(), job.attempt, report.endpoint, report.slots});
+      service.replicas.push_back({replica.value(), job.attempt, report.endpoint, report.slots,
+                                  state_.services().membership(replica)->revision});
+    }
+    if (const std::optional<TrafficSplit> split = state_.services().split(known)) {
+      service.canary = RoutedCanary{split->revision, split->share / kWholeShare};
     }
   }
   std::erase_if(accounts_, [&](const auto& each) { return !services.contains(each.first); });
@@ -282,11 +299,53 @@ void ServiceBook::add_update(ServiceSummary& summary) {
   if (!service->update) return;
   const ServiceUpdate& update = *service->update;
   UpdateView& view = summary.update.emplace();
-  view = {known(update.to).id, update.replicas, 0, update.back};
+  view = {known(update.to).id, update.replicas, 0, update.back, std::nullopt};
+  if (is_canary(update)) {
+    const std::vector<std::uint32_t>& shares = update.terms.canary;
+    view.canary = {.stage = update.stage,
+                   .stages = static_cast<std::uint32_t>(shares.size()),
+                   .share = shares[update.stage] / kWholeShare,
+                   .requests = canary_counts(*service).canary.requests,
+                   .waits_for = canaries_.waits_for(service->id)};
+  }
   for (const JobId replica : service->live) {
     const bool wanted = state_.services().membership(replica)->revision == update.to.number;
     if (wanted && takes_requests(state_.job(replica))) ++view.ready;
   }
+}
+
+CanaryReport ServiceBook::canary_counts(const Service& service) const {
+  CanaryReport sum{.revision = service.update->to.number, .canary = {}, .others = {}};
+  for (const auto& [name, gateway] : gateways_) {
+    const ServiceReport* report = report_on(gateway.report, service.id.value());
+    if (report == nullptr || !report->canary || report->canary->revision != sum.revision) continue;
+    sum.canary += report->canary->canary;
+    sum.others += report->canary->others;
+  }
+  return sum;
+}
+
+std::vector<CanaryVerdict> ServiceBook::judge_canaries() {
+  std::vector<CanaryVerdict> verdicts;
+  for (const JobId id : state_.services().updating()) {
+    const Service& service = *state_.services().find(id);
+    const ServiceUpdate& update = *service.update;
+    if (!is_canary(update)) {
+      canaries_.forget(id);
+      continue;
+    }
+    SeenCanary seen{.service = service,
+                    .counts = canary_counts(service),
+                    .slo = revision(id.value(), update.to.number, update.to.texts.spec).slo};
+    for (const JobId replica : service.live) {
+      const bool fresh = state_.services().membership(replica)->revision == update.to.number;
+      seen.ready += fresh && takes_requests(state_.job(replica)) ? 1 : 0;
+    }
+    if (auto verdict = canaries_.judge(seen, clock_.now())) {
+      verdicts.push_back(*std::move(verdict));
+    }
+  }
+  return verdicts;
 }
 
 ServiceSummary ServiceBook::summary(JobId one) {

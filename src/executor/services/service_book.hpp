@@ -20,6 +20,7 @@
 
 #include "control/state/state.hpp"
 #include "executor/live/control_clock.hpp"
+#include "executor/services/canary_watch.hpp"
 #include "serving/gateway_report.hpp"
 #include "serving/route_table.hpp"
 #include "workload/service_spec.hpp"
@@ -53,6 +54,15 @@ struct UpdateView {
   std::uint32_t replicas = 0;  ///< wanted
   std::uint32_t ready = 0;     ///< of that revision
   std::string back;            ///< why the service goes back to that revision; empty: it goes on
+  /// The revision is tried on a share of the requests.
+  struct Canary {
+    std::uint32_t stage = 0;  ///< from 0
+    std::uint32_t stages = 0;
+    double share = 0;            ///< of the requests, 0 to 1
+    std::uint64_t requests = 0;  ///< that it has answered
+    std::string waits_for;       ///< what its next stage waits for
+  };
+  std::optional<Canary> canary;
 };
 
 struct ServiceSummary {
@@ -91,6 +101,10 @@ class ServiceBook {
   /// no such gateway.
   [[nodiscard]] std::optional<std::uint64_t> routed_by_all(Duration age) const;
 
+  /// Judges the canaries by what gateways have reported; returns the verdicts that control is to
+  /// get. A verdict is repeated until the state has it. O(updated services * gateways).
+  [[nodiscard]] std::vector<CanaryVerdict> judge_canaries();
+
   /// Returns the service that a job is a replica of. Precondition: the job is of kind Serve.
   [[nodiscard]] ServiceSummary summary(JobId job);
 
@@ -121,6 +135,7 @@ class ServiceBook {
                                               const std::string& spec);
   [[nodiscard]] ReplicaView replica_view(const Job& job);
   void add_update(ServiceSummary& summary);
+  [[nodiscard]] CanaryReport canary_counts(const Service& service) const;
   void add_tokens(const GatewayReport& before, const GatewayReport& now);
   [[nodiscard]] std::vector<JobId> replicas_of(std::uint64_t service) const;
   [[nodiscard]] double dollars_of(const std::vector<JobId>& jobs) const;
@@ -132,6 +147,7 @@ class ServiceBook {
   RouteTable table_;
   std::map<std::string, Gateway> gateways_;
   std::map<std::uint64_t, Account> accounts_;  ///< by RoutedService::id
+  CanaryWatch canaries_;
 };
 
 /// Whether a job is a replica of a service.

@@ -77,7 +77,7 @@ TEST_F(ServiceBookTest, AReplicaIsInTheTableFromReadyUntilItStops) {
   const RouteTable ready = book().table();
   ASSERT_EQ(ready.services[0].replicas.size(), 1u);
   EXPECT_GT(ready.epoch, before);
-  EXPECT_EQ(ready.services[0].replicas[0], (RoutedReplica{job().value(), 1, "10.0.0.1:4711", 8}))
+  EXPECT_EQ(ready.services[0].replicas[0], (RoutedReplica{job().value(), 1, "10.0.0.1:4711", 8, 1}))
       << "the port is the replica's, the address its agent's";
   report(ReplicaPhase::kDraining);
   EXPECT_TRUE(book().table().services[0].replicas.empty());
@@ -128,6 +128,32 @@ TEST_F(ServiceBookTest, OfTwoServicesWithOneModelTheOneWithReplicasHasTheRequest
   const RouteTable table = book().table();
   ASSERT_EQ(table.services.size(), 1u);
   EXPECT_EQ(table.services[0].replicas.size(), 1u);
+}
+
+TEST_F(ServiceBookTest, ACanaryIsInTheTableAndIsJudgedByTheReportsOfAllGateways) {
+  run_service(1);
+  report(ReplicaPhase::kReady);
+  std::optional<Result<std::vector<JobId>>> answer;
+  std::string text = service("chat", 1) + "rollout: {canary: [1%], bake: 0 s}\n";
+  text.replace(text.find("{model"), 1, "{id: r2, ");
+  controller_->submissions().update({text, "chat.yaml"}, job(), "",
+                                    [&](Result<std::vector<JobId>> of) { answer = of; });
+  await([&] { return answer.has_value(); });
+  ASSERT_TRUE(*answer) << answer->error().text();
+  EXPECT_EQ(book().table().services.at(0).canary, (RoutedCanary{2, 0.01}));
+  GatewayReport gateway = measured(0, 10);
+  gateway.services[0].canary = CanaryReport{.revision = 2, .canary = {}, .others = {}};
+  gateway.services[0].canary->canary = {.requests = 10, .failed = 8};
+  gateway.services[0].canary->others = {.requests = 100};
+  book().take(gateway);
+  gateway.gateway = "g2";
+  book().take(gateway);
+  EXPECT_TRUE(book().judge_canaries().empty()) << "no replica of it is ready";
+  const std::optional<UpdateView> update = book().summary(job()).update;
+  ASSERT_TRUE(update && update->canary);
+  EXPECT_EQ(update->canary->requests, 20u);
+  EXPECT_EQ(update->canary->stages, 1u);
+  EXPECT_EQ(update->canary->waits_for, "a replica of the new revision");
 }
 
 TEST(ServiceNames, FollowFromTheNamesOfTheJobs) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/format/document.hpp"
@@ -12,6 +13,8 @@
 
 namespace orrery {
 namespace {
+
+constexpr Seconds kBake{600};
 
 Result<JobSpec> spec_of(const std::string& text, const std::string& file) {
   const Result<Document> document = Document::parse(text, file);
@@ -26,6 +29,20 @@ std::string replica_text(JobSpec spec) {
   spec.hold = false;
   spec.after.clear();
   return write_job_spec(spec);
+}
+
+/// Returns the terms of an update. Precondition: check_service() of the spec.
+RolloutTerms terms_of(const RolloutSpec& rollout) {
+  RolloutTerms terms{.surge = rollout.surge,
+                     .unavailable = rollout.unavailable,
+                     .canary = *canary_shares(rollout.canary),
+                     .bake = Duration::from_seconds(rollout.bake.value_or(kBake).value())};
+  if (rollout.gates.empty()) return terms;
+  const auto has = [&rollout](RolloutGate gate) {
+    return std::ranges::find(rollout.gates, gate) != rollout.gates.end();
+  };
+  terms.gates = {has(RolloutGate::kErrors), has(RolloutGate::kSlo), has(RolloutGate::kQuality)};
+  return terms;
 }
 
 /// Checks that a spec may be of the same service as `known`, one that runs.
@@ -91,7 +108,7 @@ Result<UpdateService> service_change(const State& state, JobId replica, const Jo
                        .replica = jobs.front().submission,
                        .texts = {text.text, jobs.front().submitter, jobs.front().run_as},
                        .replicas = static_cast<std::uint32_t>(jobs.size()),
-                       .terms = {spec->service.rollout.surge, spec->service.rollout.unavailable}};
+                       .terms = terms_of(spec->service.rollout)};
   std::vector<const ServiceRevision*> running{&service->revision};
   if (service->update) running.insert(running.begin(), &service->update->to);
   for (const ServiceRevision* each : running) {

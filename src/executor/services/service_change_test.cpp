@@ -50,6 +50,19 @@ TEST_F(ServiceChangeTest, AnotherRevisionReplacesTheReplicas) {
   }
 }
 
+TEST_F(ServiceChangeTest, ACanaryHasTheTermsOfTheSpec) {
+  const std::string revision = "revisions: [{id: r2, model: gpt, artifact: /models/2}]\n";
+  EXPECT_EQ(update(spec("", revision + "rollout: {canary: [1%, 50%]}\n")), "");
+  EXPECT_EQ(service().update->terms,
+            (RolloutTerms{.canary = {100, 5000}, .bake = Duration::minutes(10)}));
+  EXPECT_EQ(
+      update(spec("", revision + "rollout: {canary: [2.5%], bake: 1 min, gates: [quality]}\n")),
+      "");
+  EXPECT_EQ(
+      service().update->terms,
+      (RolloutTerms{.canary = {250}, .bake = Duration::minutes(1), .gates = {false, false, true}}));
+}
+
 TEST_F(ServiceChangeTest, ASpecThatDiffersInItsReplicasAloneKeepsTheRevision) {
   EXPECT_EQ(update(spec(", replicas: 3", kFirst)), "");
   EXPECT_EQ(service().update->to.number, 1u);

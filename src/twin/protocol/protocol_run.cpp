@@ -331,9 +331,13 @@ void fit(ProtocolJob& job, const std::optional<ManagerRules>& manager, std::size
 void change_service(ProtocolService& service, Rng& rng) {
   const auto replicas = 1 + static_cast<std::uint32_t>(rng.below(3));
   service.begin(replicas);
-  const RolloutTerms terms{static_cast<std::uint32_t>(rng.below(2)), 1};
-  const bool gradual = rng.below(2) == 0;
-  service.update(replicas, gradual ? RolloutTerms{} : terms,
+  service.judge(rng.below(4) == 0 ? CanaryVerdict::Of::kGiveUp : CanaryVerdict::Of::kPromote);
+  RolloutTerms terms;
+  if (rng.below(2) == 0) {
+    terms = {.surge = static_cast<std::uint32_t>(rng.below(2)), .unavailable = 1};
+  }
+  if (rng.below(2) == 0 && replicas + terms.surge > 1) terms.canary = {100, 5000};
+  service.update(replicas, terms,
                  rng.below(3) == 0 ? ProtocolReplica::kFails : ProtocolReplica::kServes);
 }
 

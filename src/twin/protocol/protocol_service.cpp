@@ -79,8 +79,24 @@ void ProtocolService::update(std::uint32_t replicas, const RolloutTerms& terms,
       fmt::format("update-{}", number));
 }
 
+void ProtocolService::judge(CanaryVerdict::Of of) {
+  const State* state = outside_.state();
+  if (state == nullptr) return;
+  for (const JobId id : state->services().updating()) {
+    const ServiceUpdate update = *state->services().find(id)->update;
+    if (!is_canary(update)) continue;
+    context_.note(fmt::format("stage {} of the canary is {}", update.stage,
+                              of == CanaryVerdict::Of::kPromote ? "passed" : "given up"));
+    const CanaryVerdict verdict{id, update.to.number, update.stage, of, "it is worse"};
+    return outside_.request({context_.now(), verdict, {}}, [](const Answer&) {});
+  }
+}
+
 void ProtocolService::end() {
   const State* state = outside_.state();
+  if (state == nullptr) return;
+  judge(CanaryVerdict::Of::kPromote);
+  state = outside_.state();
   if (state == nullptr || !state->services().updating().empty()) return;
   ending_ = true;
   for (const auto& [id, replica] : replicas_) {
@@ -125,7 +141,17 @@ void ProtocolService::note(const Event& event) {
     const auto found = replicas_.find(end->job);
     if (found != replicas_.end()) found->second = {.up = false, .ready = false, .over = true};
   } else if (const auto* updating = std::get_if<ServiceUpdating>(&event)) {
-    wanted_ = Wanted{updating->replicas, updating->terms};
+    const Wanted now{.replicas = updating->replicas,
+                     .terms = updating->terms,
+                     .revision = updating->revision,
+                     .stage = updating->stage,
+                     .back = !updating->back.empty()};
+    const bool follows =
+        wanted_ && wanted_->revision == now.revision && wanted_->stage <= now.stage;
+    if (!now.back && now.stage > 0 && (!follows || now.stage > wanted_->stage + 1)) {
+      context_.wrong(fmt::format("stage {} of a canary does not follow the one before", now.stage));
+    }
+    wanted_ = now;
   } else if (const auto* updated = std::get_if<ServiceUpdated>(&event)) {
     wanted_.reset();
     if (updated->outcome.empty() && ready() == 0) context_.wrong("an update ends without replicas");

@@ -4,8 +4,9 @@
 // Owned by the ProtocolWorld. One thread. Each request is repeated until it is answered. Cost:
 // O(replicas so far) a durable event.
 // It checks what no update may break, from the durable events alone: a replica that is ready is
-// taken only where enough of those wanted are ready without it, no name is given twice, and a
-// revision whose replicas fail is not the service's in the end.
+// taken only where enough of those wanted are ready without it, no name is given twice, a revision
+// whose replicas fail is not the service's in the end, and the stages of a canary follow each
+// other.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,8 @@ class ProtocolService {
   void begin(std::uint32_t replicas);
   /// Asks for a revision, one whose replicas fail before they are ready or a good one.
   void update(std::uint32_t replicas, const RolloutTerms& terms, ProtocolReplica does);
+  /// Judges the canary of the service, where there is one, as its gateways would.
+  void judge(CanaryVerdict::Of of);
   /// Ends the service once no update is under way; to be called until ended().
   void end();
 
@@ -59,6 +62,9 @@ class ProtocolService {
   struct Wanted {
     std::uint32_t replicas = 0;
     RolloutTerms terms;
+    std::uint32_t revision = 0;
+    std::uint32_t stage = 0;
+    bool back = false;
   };
 
   void ask(const InputKind& what, const std::string& request);

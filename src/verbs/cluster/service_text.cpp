@@ -85,8 +85,9 @@ std::string update_text(const v1::ServiceView& service) {
   }
   const v1::ServiceUpdate& update = service.update();
   const std::string why = update.back().empty() ? "" : ", going back: " + update.back();
-  return one_line(fmt::format("update to revision {}: {} of {} ready{}", update.revision(),
-                              update.ready(), counted(update.replicas(), "replica"), why)) +
+  const std::string canary = update.has_canary() ? "; " + canary_text(update.canary()) : "";
+  return one_line(fmt::format("update to revision {}: {} of {} ready{}{}", update.revision(),
+                              update.ready(), counted(update.replicas(), "replica"), why, canary)) +
          "\n";
 }
 
@@ -102,6 +103,14 @@ std::string counts_text(const v1::ServiceCounts& counts) {
 std::string latency_text(double seconds) {
   if (!(seconds > 0)) return "";
   return seconds < 1 ? fmt::format("{:.3g} ms", 1000 * seconds) : fmt::format("{:.3g} s", seconds);
+}
+
+std::string canary_text(const v1::CanaryView& canary) {
+  std::string text =
+      fmt::format("canary, stage {} of {}: {:g} % of the requests, {} answered", canary.stage(),
+                  canary.stages(), 100 * canary.share(), canary.requests());
+  if (!canary.waits_for().empty()) text += "; it waits for " + canary.waits_for();
+  return text;
 }
 
 std::string service_text(const LiveText& text, const v1::ServiceView& service) {

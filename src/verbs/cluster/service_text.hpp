@@ -14,6 +14,9 @@ namespace orrery {
 /// Returns the tables of a service; figures that nothing was measured for are left open.
 [[nodiscard]] std::string service_text(const LiveText& text, const v1::ServiceView& service);
 
+/// Returns "canary, stage 1 of 3: 5 % of the requests, 20 answered; it waits for ..".
+[[nodiscard]] std::string canary_text(const v1::CanaryView& canary);
+
 /// Returns "12.3 ms" or "1.23 s"; "" where there is no time.
 [[nodiscard]] std::string latency_text(double seconds);
 

@@ -62,9 +62,29 @@ Result<std::string> served_artifact(EngineName engine, const std::string& typed)
   return path->string();
 }
 
-void take_rollout(const RolloutOptions& options, RolloutSpec& rollout) {
+Status take_rollout(const RolloutOptions& options, RolloutSpec& rollout) {
   rollout.surge = options.surge.value_or(rollout.surge);
   rollout.unavailable = options.unavailable.value_or(rollout.unavailable);
+  if (options.canary == std::vector<std::string>{"none"}) {
+    rollout.canary.clear();
+    rollout.bake.reset();
+    rollout.gates.clear();
+  } else if (!options.canary.empty()) {
+    rollout.canary = options.canary;
+  }
+  if (!options.bake.empty()) {
+    const Result<Seconds> bake = parse<Seconds>(options.bake);
+    if (!bake) return input_error({}, "--bake: " + bake.error().message);
+    rollout.bake = *bake;
+  }
+  if (options.gates.empty()) return {};
+  rollout.gates.clear();
+  for (const std::string& each : options.gates) {
+    const Result<RolloutGate> gate = word_option<RolloutGate>("gate", each);
+    if (!gate) return tl::unexpected(gate.error());
+    rollout.gates.push_back(*gate);
+  }
+  return {};
 }
 
 Status take_slo(const std::vector<std::string>& typed, SloSpec& slo) {
@@ -104,7 +124,9 @@ Result<std::string> service_spec(const ServiceOptions& options,
   revision.engine.name = *engine;
   revision.engine.arguments = arguments;
   spec.service.revisions.push_back(std::move(revision));
-  take_rollout(options.rollout, spec.service.rollout);
+  if (Status taken = take_rollout(options.rollout, spec.service.rollout); !taken) {
+    return forward_error(taken);
+  }
   if (Status taken = take_slo(options.slo, spec.service.slo); !taken) return forward_error(taken);
   return checked_job_text(spec);
 }

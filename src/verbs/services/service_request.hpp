@@ -18,10 +18,13 @@ namespace orrery {
 struct RolloutOptions {
   std::optional<std::uint32_t> surge;
   std::optional<std::uint32_t> unavailable;
+  std::vector<std::string> canary;  ///< "1%", "10%", "50%"; "none": no canary
+  std::string bake;                 ///< "10 min"; empty: not given
+  std::vector<std::string> gates;
 };
 
-/// Takes over what is given.
-void take_rollout(const RolloutOptions& options, RolloutSpec& rollout);
+/// Takes over what is given. Error (kInput): a bake that is no time, an unknown gate.
+[[nodiscard]] Status take_rollout(const RolloutOptions& options, RolloutSpec& rollout);
 
 /// Takes over latencies as typed: "ttft_p99=800ms". Error (kInput): an unknown key, or no time.
 [[nodiscard]] Status take_slo(const std::vector<std::string>& typed, SloSpec& slo);

@@ -9,6 +9,7 @@
 #include "base/format/document.hpp"
 #include "base/text/count_text.hpp"
 #include "base/text/terminal_text.hpp"
+#include "verbs/cluster/service_text.hpp"
 #include "verbs/schedule/submit_request.hpp"
 #include "workload/job_spec.hpp"
 
@@ -35,7 +36,9 @@ Result<JobSpec> spec_of(const std::string& text, const std::string& file) {
 Result<std::string> updated_service_spec(const PresentService& present,
                                          const ServiceUpdateOptions& options) {
   const bool other = !options.artifact.empty() || options.arguments || !options.slo.empty();
-  const bool terms = options.rollout.surge || options.rollout.unavailable;
+  const RolloutOptions& rollout = options.rollout;
+  const bool terms = rollout.surge || rollout.unavailable || !rollout.canary.empty() ||
+                     !rollout.bake.empty() || !rollout.gates.empty();
   if (!other && !options.replicas && !terms) {
     return input_error({},
                        "nothing to update: expected a MODEL, --replicas, --slo, or arguments of "
@@ -47,7 +50,9 @@ Result<std::string> updated_service_spec(const PresentService& present,
     return input_error(
         {}, fmt::format("service {} has several roles: it cannot be updated", spec->name));
   }
-  take_rollout(options.rollout, spec->service.rollout);
+  if (Status taken = take_rollout(options.rollout, spec->service.rollout); !taken) {
+    return forward_error(taken);
+  }
   spec->roles.front().replicas = options.replicas.value_or(present.replicas);
   if (!other) return checked_job_text(*spec);
   if (spec->service.revisions.empty()) {
@@ -116,6 +121,7 @@ Result<v1::ServiceView> await_update(LiveSession& session, const AskedUpdate& as
                                      const ServiceWait& wait) {
   ToldReplicas told(session, wait);
   std::string back;
+  std::uint32_t stage = 0;
   while (true) {
     const Result<std::uint64_t> job = service_job(session, asked.service);
     if (!job) return tl::unexpected(job.error());
@@ -126,6 +132,10 @@ Result<v1::ServiceView> await_update(LiveSession& session, const AskedUpdate& as
       back = now->update().back();
       wait.said(fmt::format("orrery: going back to revision {}: {}\n", now->update().revision(),
                             one_line(back)));
+    }
+    if (now->update().canary().stage() > stage) {
+      stage = now->update().canary().stage();
+      wait.said("orrery: " + one_line(canary_text(now->update().canary())) + "\n");
     }
     if (now->has_update()) {
       wait.pause();
