@@ -82,7 +82,7 @@ TEST_F(WebClientTest, TheKernelAsksWhetherASilentServerIsThere) {
   const WebCall running = call(record);
   const auto peer = accept();
   ASSERT_TRUE(receives(*peer, "question"));
-  // Of the connection, in hexadecimal: both addresses, state 1 (established), queues, timer 2.
+  // A line has, in hexadecimal: both addresses, state (1: established), queues, timer (2: asks).
   const std::string& address = listener_.address();
   const std::string port =
       fmt::format(":{:04X}", std::stoi(address.substr(address.rfind(':') + 1)));

@@ -23,10 +23,11 @@ namespace {
 /// [status, text] each. Where a connection fails, the next endpoint is asked. `load` asks with four
 /// clients, every other request streamed, and kills PID on the way; `until` asks so until FILE is
 /// there. `streams` runs sixteen streams at a time, each of which gives the same text whenever it
-/// is asked, kills PID at the first of their chunks, and prints {"streams": [[status, text, ids,
+/// is asked, kills PID at the 200th of their chunks, and prints {"streams": [[status, text, ids,
 /// usages, finishes, ends, errors], ..], "moved": MOVES}.
 constexpr const char* kClient =
-    R"(import concurrent.futures, json, os, signal, sys, threading, urllib.error, urllib.request
+    R"(import concurrent.futures, itertools, json, os, signal, sys, threading
+import urllib.error, urllib.request
 endpoints, key, model, mode = sys.argv[1:5]
 endpoints = endpoints.split(",")
 def ask(stream, at=0):
@@ -57,8 +58,8 @@ def stream(number):
                 if line.strip() == b"data: [DONE]": ends += 1
                 if not line.startswith(b"data: {"): continue
                 chunk = json.loads(line[6:])
-                victim = victims.pop("pid", None)
-                if victim: os.kill(int(victim), signal.SIGKILL)
+                if next(chunks) == 200 and len(sys.argv) > 5:
+                    os.kill(int(sys.argv[5]), signal.SIGKILL)
                 if "error" in chunk:
                     errors += 1
                     continue
@@ -78,7 +79,7 @@ def moved():
     return sum(int(line.split()[-1]) for line in lines
                if line.startswith("orrery_gateway_streams_moved_total{"))
 if mode == "streams":
-    victims = {"pid": each for each in sys.argv[5:]}
+    chunks = itertools.count()
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         print(json.dumps({"streams": list(pool.map(stream, range(16))), "moved": moved()}))
     sys.exit()
