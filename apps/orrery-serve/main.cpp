@@ -65,7 +65,8 @@ constexpr const char* kHelp =
     "  orrery-serve --checkpoint model.gguf\n\n"
     "A chat is written by the model's chat template, which may show tools; without one it is the "
     "contents of its messages, each followed by a newline. Beyond OpenAI's parameters, top_k, "
-    "ignore_eos and return_token_ids are known; n, echo, logprobs and penalties are refused.\n";
+    "ignore_eos, return_token_ids and continue are known; n, echo, logprobs and penalties are "
+    "refused.\n";
 
 }  // namespace
 }  // namespace orrery

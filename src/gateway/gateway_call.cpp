@@ -17,6 +17,8 @@ constexpr std::size_t kEventMax = std::size_t{1} << 20;
 /// Where the client does not keep up, reading pauses at the first and goes on at the second.
 constexpr std::size_t kBufferedMax = std::size_t{1} << 20;
 constexpr std::size_t kDrained = std::size_t{256} << 10;
+/// How often a stream goes on elsewhere: a request that ends its replicas must not end all.
+constexpr std::uint32_t kMovesMax = 8;
 
 ErrorAnswer overloaded(const GatewayService& service) {
   return {.status = 429,
@@ -31,6 +33,13 @@ ErrorAnswer without_replica(const GatewayService& service) {
           .message = fmt::format("Model '{}' has no replica that is ready.", service.model),
           .type = "server_error",
           .code = "no_replica"};
+}
+
+/// The event that ends a stream whose rest is lost.
+std::string lost_event() {
+  const ErrorAnswer lost{
+      .status = 502, .message = "The replica failed while it answered.", .code = "replica_lost"};
+  return "data: " + error_json(lost) + "\n\n";
 }
 
 ErrorAnswer all_failed(const GatewayService& service) {
@@ -50,6 +59,7 @@ GatewayCall::~GatewayCall() = default;
 void GatewayCall::start() {
   times_.arrived = core_.now();
   target_.draw = core_.draw();
+  times_.asked = times_.arrived;
   exchange_.on_gone([this] { finish(RequestEnd::kCancelled); });
   const auto mean = static_cast<std::uint64_t>(request_.service.output_tokens_mean);
   const std::uint64_t limit = request_.facts.output_tokens_max;
@@ -91,6 +101,7 @@ void GatewayCall::record(RouteDecision decision) {
   core_.history().add(request_.id, {.service = request_.service.id,
                                     .epoch = core_.table().epoch,
                                     .tokens = target_.tokens,
+                                    .continues = answer_.begun,
                                     .time = core_.now_wall(),
                                     .decision = std::move(decision)});
 }
@@ -119,32 +130,41 @@ bool GatewayCall::try_again() {
 }
 
 void GatewayCall::check_time(Instant now) {
-  if (phase_ != Phase::kWaiting || now < times_.arrived + core_.options().wait) return;
+  if (phase_ != Phase::kWaiting || now < times_.asked + core_.options().wait) return;
   const RouteOutcome outcome = decide(0).outcome;
   if (outcome == RouteOutcome::kReplica) return;  // its turn comes at once
   const GatewayService& service = request_.service;
   if (outcome == RouteOutcome::kNone) {
     answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
                  RequestEnd::kFailed);
-  } else if (now >= times_.arrived + core_.options().queue_wait) {
+  } else if (now >= times_.asked + core_.options().queue_wait) {
     answer_error(overloaded(service), RequestEnd::kShed);
   }
 }
 
 void GatewayCall::call_replica(std::uint32_t slot) {
   phase_ = Phase::kAsking;
-  answer_ = {};
+  if (answer_.begun) {
+    // What a replica began and did not end, the next one sends whole.
+    answer_.held.clear();
+    answer_.events.drop_rest();
+  } else {
+    answer_ = {};
+  }
   RouterState& router = core_.router();
   router.charge(slot, target_.tokens, core_.now());
   target_.slot = slot;
   target_.charged = true;
+  target_.answered = false;
   const WebRequest& received = exchange_.request();
-  const std::vector<WebHeader> headers = headers_upstream(received.headers, request_.id);
+  std::vector<WebHeader> headers = headers_upstream(received.headers, request_.id);
+  if (request_.facts.form == AnswerForm::kStream) headers.push_back({kContinueHeader, "marks"});
+  if (answer_.begun) rest_body_ = marks_.rest_of(received.body);
   upstream_ = core_.client().start(router.replica(slot).endpoint,
                                    {.method = received.method,
                                     .target = received.target,
                                     .headers = headers,
-                                    .body = received.body},
+                                    .body = answer_.begun ? rest_body_ : received.body},
                                    *this);
 }
 
@@ -163,7 +183,7 @@ void GatewayCall::retry_elsewhere(std::string_view why) {
   request_.service.canary.add_failure(replica.revision);
   release(0);
   upstream_.cancel();
-  if (core_.now() >= times_.arrived + core_.options().wait &&
+  if (core_.now() >= times_.asked + core_.options().wait &&
       decide(0).outcome == RouteOutcome::kNone) {
     answer_error(all_failed(request_.service), RequestEnd::kFailed);
   } else {
@@ -176,19 +196,27 @@ void GatewayCall::on_head(const WebResponseHead& head) {
     retry_elsewhere("it answered 503");
     return;
   }
+  const auto type = head.headers.find("content-type");
+  const bool is_events = type && type->starts_with("text/event-stream");
+  const bool is_marked = head.headers.find(kContinueHeader).has_value();
+  if (answer_.begun) {
+    rest_body_ = {};
+    if (head.status == 429) return retry_elsewhere("it answered 429");
+    if (head.status != 200 || !is_events || !is_marked) return refuse_rest();
+    ++target_.moves;
+    ++request_.service.streams_moved;
+    return;
+  }
   answer_.status = head.status;
   answer_.headers = head.headers;
-  const auto type = head.headers.find("content-type");
-  answer_.is_events = type && type->starts_with("text/event-stream");
+  answer_.is_events = is_events;
+  answer_.is_marked = is_events && is_marked;
 }
 
 void GatewayCall::on_body(std::string_view bytes) {
   times_.last = core_.now();
-  if (answer_.first_missing) {
-    answer_.first_missing = false;
-    times_.first = times_.last;
-    core_.router().note_success(target_.slot);
-  }
+  if (!std::exchange(target_.answered, true)) core_.router().note_success(target_.slot);
+  if (std::exchange(answer_.first_missing, false)) times_.first = times_.last;
   if (answer_.is_events) {
     pass_events(bytes);
     return;
@@ -201,23 +229,34 @@ void GatewayCall::on_body(std::string_view bytes) {
 
 void GatewayCall::pass_events(std::string_view bytes) {
   std::size_t whole = answer_.events.scan(bytes);
-  if (answer_.held.size() + bytes.size() - whole > kEventMax) whole = bytes.size();
+  if (answer_.held.size() + bytes.size() - whole > kEventMax) {
+    whole = bytes.size();
+    marks_.give_up();  // a part of an event reaches the client
+  }
   if (whole == 0) {
     answer_.held.append(bytes);
     return;
   }
   if (answer_.held.empty()) {
-    send(bytes.substr(0, whole));
+    pass_whole(bytes.substr(0, whole));
   } else {
     answer_.held.append(bytes.substr(0, whole));
-    send(std::exchange(answer_.held, {}));
+    pass_whole(std::exchange(answer_.held, {}));
   }
   answer_.held.assign(bytes.substr(whole));
 }
 
+void GatewayCall::pass_whole(std::string_view events) {
+  if (answer_.is_marked) {
+    send(marks_.take(events));
+  } else {
+    send(events);
+  }
+}
+
 void GatewayCall::send(std::string_view bytes) {
-  if (phase_ == Phase::kAsking) {
-    phase_ = Phase::kPassing;
+  phase_ = Phase::kPassing;
+  if (!std::exchange(answer_.begun, true)) {
     exchange_.begin(answer_.status, headers_downstream(answer_.headers, request_.id));
   }
   exchange_.send(bytes);
@@ -227,11 +266,14 @@ void GatewayCall::send(std::string_view bytes) {
 }
 
 void GatewayCall::on_end() {
-  if (answer_.first_missing) core_.router().note_success(target_.slot);
+  if (!target_.answered) core_.router().note_success(target_.slot);
+  if (answer_.begun && answer_.is_marked && !answer_.events.done()) {
+    return break_off("it ended the stream before its last event");
+  }
   if (answer_.usage.known == TokenUsage::Known::kNo && !answer_.is_events) {
     answer_.usage = find_usage(answer_.held);
   }
-  if (phase_ == Phase::kAsking) {
+  if (!answer_.begun) {
     exchange_.respond(answer_.status, headers_downstream(answer_.headers, request_.id),
                       answer_.held);
   } else {
@@ -247,15 +289,42 @@ void GatewayCall::on_error(const WebCallFailure& failure) {
     retry_elsewhere(failure.error.message);
     return;
   }
+  break_off(failure.error.message);
+}
+
+void GatewayCall::break_off(std::string_view why) {
   core_.log().warning(core_.now_wall(), "answer broke off",
-                      {{"service", request_.service.name},
-                       {"request", request_.id},
-                       {"why", failure.error.message}});
-  core_.router().note_failure(target_.slot, core_.now());
+                      {{"service", request_.service.name}, {"request", request_.id}, {"why", why}});
+  if (answer_.is_marked && answer_.events.done()) {
+    // Nothing but the end of the connection, or of the last event, is missing.
+    if (!answer_.held.empty()) exchange_.send("data: [DONE]\n\n");
+    exchange_.end();
+    finish(RequestEnd::kCompleted);
+  } else if (marks_.possible() && !answer_.events.failed() && target_.moves < kMovesMax) {
+    times_.asked = core_.now();
+    retry_elsewhere(why);
+  } else {
+    core_.router().note_failure(target_.slot, core_.now());
+    lose();
+  }
+}
+
+/// A replica that cannot go on with the stream, such as one of another model, is no failure.
+void GatewayCall::refuse_rest() {
+  tried_.push_back(core_.router().replica(target_.slot).key);
+  release(0);
+  upstream_.cancel();
+  if (decide(0).outcome == RouteOutcome::kReplica) {
+    dispatch(Queueing::kFirst);
+  } else {
+    lose();
+  }
+}
+
+void GatewayCall::lose() {
   if (answer_.is_events) {
-    const ErrorAnswer lost{
-        .status = 502, .message = "The replica failed while it answered.", .code = "replica_lost"};
-    exchange_.send("data: " + error_json(lost) + "\n\n");
+    ++request_.service.streams_lost;
+    exchange_.send(lost_event());
     exchange_.end();
   } else {
     exchange_.abort();
@@ -264,6 +333,7 @@ void GatewayCall::on_error(const WebCallFailure& failure) {
 }
 
 void GatewayCall::answer_error(const ErrorAnswer& error, RequestEnd end) {
+  if (answer_.begun) return lose();
   std::vector<WebHeader> headers = {{"Content-Type", "application/json"},
                                     {"x-request-id", request_.id}};
   const std::string seconds = end == RequestEnd::kShed ? retry_after() : "1";
@@ -324,7 +394,8 @@ void GatewayCall::finish(RequestEnd end) {
     service.output_tokens_mean +=
         0.05 * (static_cast<double>(used.output) - service.output_tokens_mean);
   }
-  release(learns ? used.prompt + used.output : 0);
+  // What others computed of a stream that moved teaches nothing of this replica.
+  release(learns && target_.moves == 0 ? used.prompt + used.output : 0);
   GatewayCore& core = core_;
   core.remove(*this);
   core.pump(service);

@@ -2,7 +2,9 @@
 //
 // Made for a request that is authorised and names a service; the core owns it until it ends. It
 // waits for a replica, calls it, passes the answer on, and tries another replica where nothing of
-// an answer has reached the client. Every way out ends in finish(), which removes the call.
+// an answer has reached the client. A stream that breaks off later goes on at another replica
+// behind the events that have been passed on, where its engine left marks (StreamMarks); else it
+// ends with an error event. Every way out ends in finish(), which removes the call.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,7 @@
 #include "gateway/gateway_core.hpp"
 #include "gateway/request_facts.hpp"
 #include "gateway/stream/event_scanner.hpp"
+#include "gateway/stream/stream_marks.hpp"
 #include "http/web_client.hpp"
 #include "http/web_server.hpp"
 
@@ -55,11 +58,14 @@ class GatewayCall final : public WebCallEvents {
     std::uint32_t slot = 0;
     std::uint64_t tokens = 0;  ///< to be charged
     bool charged = false;
+    bool answered = false;       ///< a byte of an answer's body has come from it
     std::uint32_t failures = 0;  ///< of replicas, so far
     double draw = 0;             ///< RouteQuery::draw
+    std::uint32_t moves = 0;     ///< of the stream from one replica to another
   };
   struct Times {
     Instant arrived;
+    Instant asked;  ///< since when it looks for a replica
     Instant first;  ///< byte of the answer's body
     Instant last;
   };
@@ -67,6 +73,8 @@ class GatewayCall final : public WebCallEvents {
     int status = 0;
     WebHeaders headers;
     bool is_events = false;
+    bool is_marked = false;     ///< the events have marks
+    bool begun = false;         ///< the client has got its head
     bool first_missing = true;  ///< no byte of the body has arrived
     std::string held;           ///< bytes of the body that have not been sent
     EventScanner events;
@@ -80,7 +88,11 @@ class GatewayCall final : public WebCallEvents {
   void wait(Queueing queueing);
   void leave_queue();
   void retry_elsewhere(std::string_view why);
+  void break_off(std::string_view why);
+  void refuse_rest();
+  void lose();
   void pass_events(std::string_view bytes);
+  void pass_whole(std::string_view events);
   void send(std::string_view bytes);
   void answer_error(const ErrorAnswer& error, RequestEnd end);
   void finish(RequestEnd end);
@@ -99,6 +111,8 @@ class GatewayCall final : public WebCallEvents {
   /// In the queue of its service; none: not in it.
   std::optional<std::list<GatewayCall*>::iterator> place_;
   Answer answer_;
+  StreamMarks marks_;
+  std::string rest_body_;  ///< asks for the rest of a stream
   WebCall upstream_;
 };
 

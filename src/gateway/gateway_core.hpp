@@ -41,7 +41,9 @@ struct GatewayService {
   std::list<GatewayCall*> queue;       ///< calls that wait, oldest first
   ServiceStats stats;
   CanaryStats canary;
-  double output_tokens_mean = 64;  ///< of the requests so far, newer ones weigh more
+  double output_tokens_mean = 64;   ///< of the requests so far, newer ones weigh more
+  std::uint64_t streams_moved = 0;  ///< moves of streams that broke off to another replica
+  std::uint64_t streams_lost = 0;   ///< streams that broke off and ended with an error
 };
 
 class GatewayCore {

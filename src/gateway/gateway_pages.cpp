@@ -107,6 +107,18 @@ void add_counts(MetricsText& text, GatewayCore& core) {
   }
 }
 
+void add_broken_streams(MetricsText& text, GatewayCore& core) {
+  text.family("streams_moved_total", "counter",
+              "Moves of streams that broke off to a replica that went on with them.");
+  for (const GatewayService& service : routed(core)) {
+    text.sample(service_label(service), service.streams_moved);
+  }
+  text.family("streams_lost_total", "counter", "Streams that broke off and ended with an error.");
+  for (const GatewayService& service : routed(core)) {
+    text.sample(service_label(service), service.streams_lost);
+  }
+}
+
 void add_latencies(MetricsText& text, GatewayCore& core) {
   text.family("time_to_first_token_seconds", "histogram",
               "From a request's last byte to the first byte of its stream.");
@@ -156,6 +168,7 @@ Json record_json(const RouteRecord& record, const GatewayService& service) {
           {"service", service.name},
           {"epoch", record.epoch},
           {"tokens", record.tokens},
+          {"continues", record.continues},
           {"outcome", name_of(record.decision.outcome)},
           {"candidates", std::move(candidates)}};
 }
@@ -183,6 +196,7 @@ std::string models_json(GatewayCore& core, const RoutedKey& key) {
 std::string metrics_text(GatewayCore& core) {
   MetricsText text;
   add_counts(text, core);
+  add_broken_streams(text, core);
   add_latencies(text, core);
   add_load(text, core);
   text.family("table_epoch", "gauge", "Epoch of the route table.");

@@ -4,16 +4,17 @@
 #include <array>
 #include <span>
 
+#include "gateway/stream/stream_marks.hpp"
+
 namespace orrery {
 namespace {
 
 constexpr std::string_view kRequestId = "x-request-id";
 
-constexpr std::array<std::string_view, 11> kOfConnection = {
-    "connection",          "keep-alive", "proxy-authenticate",
-    "proxy-authorization", "te",         "trailer",
-    "transfer-encoding",   "upgrade",    "expect",
-    "content-length",      kRequestId};
+constexpr std::array<std::string_view, 12> kOfConnection = {
+    "connection", "keep-alive",     "proxy-authenticate", "proxy-authorization",
+    "te",         "trailer",        "transfer-encoding",  "upgrade",
+    "expect",     "content-length", kRequestId,           kContinueHeader};
 /// Accept-Encoding: an answer that is compressed could not be followed.
 constexpr std::array<std::string_view, 3> kOfClient = {"authorization", "host", "accept-encoding"};
 

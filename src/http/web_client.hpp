@@ -88,7 +88,8 @@ class WebCall {
 
 struct WebClientOptions {
   Duration connect_max = Duration::seconds(3);
-  Duration silence_max = Duration::max();     ///< without a byte of the answer
+  /// Without a byte of the answer. A machine that is gone is noticed within half a minute.
+  Duration silence_max = Duration::max();
   Duration idle_max = Duration::seconds(60);  ///< of a kept connection
   std::size_t idle_connections_max = 256;     ///< kept by endpoint
   std::size_t header_bytes_max = std::size_t{64} << 10;

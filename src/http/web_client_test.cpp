@@ -2,6 +2,11 @@
 // any pieces, failures, stale connections, cancelling and pausing.
 #include "http/web_client.hpp"
 
+#include <fmt/format.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <vector>
 
 #include "http/loop_test.hpp"
@@ -71,6 +76,31 @@ class WebClientTest : public ::testing::Test {
   RawListener listener_;
   std::unique_ptr<WebClient> client_ = WebClient::make(runner_.loop(), {});
 };
+
+TEST_F(WebClientTest, TheKernelAsksWhetherASilentServerIsThere) {
+  CallRecord record;
+  const WebCall running = call(record);
+  const auto peer = accept();
+  ASSERT_TRUE(receives(*peer, "question"));
+  // A line has, in hexadecimal: both addresses, state (1: established), queues, timer (2: asks).
+  const std::string& address = listener_.address();
+  const std::string port =
+      fmt::format(":{:04X}", std::stoi(address.substr(address.rfind(':') + 1)));
+  bool asks = false;
+  std::ifstream table("/proc/net/tcp");
+  for (std::string line; std::getline(table, line);) {
+    std::istringstream fields(line);
+    std::string number;
+    std::string local;
+    std::string remote;
+    std::string state;
+    std::string queues;
+    std::string timer;
+    fields >> number >> local >> remote >> state >> queues >> timer;
+    asks = asks || (remote.ends_with(port) && state == "01" && timer.starts_with("02:"));
+  }
+  EXPECT_TRUE(asks);
+}
 
 TEST_F(WebClientTest, CallsAndKeepsTheConnection) {
   CallRecord first;

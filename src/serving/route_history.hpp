@@ -19,6 +19,7 @@ struct RouteRecord {
   std::uint64_t service = 0;  ///< RoutedService::id
   std::uint64_t epoch = 0;    ///< of the table
   std::uint64_t tokens = 0;   ///< as charged
+  bool continues = false;     ///< for the rest of a stream that broke off
   Instant time;
   RouteDecision decision;
   bool scored = false;  ///< its answer has got a score

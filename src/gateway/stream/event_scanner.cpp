@@ -65,6 +65,11 @@ std::size_t EventScanner::scan(std::string_view bytes) {
   return whole;
 }
 
+void EventScanner::drop_rest() {
+  line_.clear();
+  after_return_ = false;
+}
+
 void EventScanner::read_line(std::string_view line) {
   constexpr std::string_view kData = "data:";
   if (!line.starts_with(kData)) return;

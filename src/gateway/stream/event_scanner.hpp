@@ -19,6 +19,8 @@ class EventScanner {
   /// Takes in the next bytes. Returns how many of them belong to events that are complete; the rest
   /// begins an event whose end is yet to come.
   std::size_t scan(std::string_view bytes);
+  /// Forgets the event whose end has not come: the next bytes begin another.
+  void drop_rest();
 
   /// Lines of data so far, but for "[DONE]".
   [[nodiscard]] std::uint64_t chunks() const { return chunks_; }

@@ -18,6 +18,23 @@ namespace {
 
 std::string reason_of(int cause) { return std::generic_category().message(cause); }
 
+/// Has the kernel ask a silent peer whether it is there, and end the connection to a machine that
+/// has answered nothing for half a minute: one that lost its power closes none.
+void watch_peer(int socket) {
+  constexpr int kIdleSeconds = 15;
+  constexpr int kBetweenSeconds = 5;
+  constexpr int kProbes = 3;
+  constexpr int kUnackedMilliseconds = 30'000;
+  const auto set = [&](int level, int name, int value) {
+    static_cast<void>(::setsockopt(socket, level, name, &value, sizeof value));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kBetweenSeconds);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnackedMilliseconds);
+}
+
 constexpr std::string_view kClosed = "the server closed the connection";
 
 }  // namespace
@@ -45,6 +62,7 @@ void WebUpstream::connect() {
   if (started) {
     const int on = 1;
     static_cast<void>(::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on));
+    watch_peer(socket_.get());
     // Interrupted, it goes on by itself, as when it is in progress.
     started = ::connect(socket_.get(), address.get(), address.size()) == 0 ||
               errno == EINPROGRESS || errno == EINTR;

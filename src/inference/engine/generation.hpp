@@ -16,8 +16,11 @@ enum class GenerationId : std::uint64_t { kNone = 0 };
 
 struct GenerationRequest {
   std::vector<std::int32_t> prompt;  ///< at least one token
-  /// `tokens` is a limit: the text also ends where the context is full. A temperature of 0 takes
-  /// the highest score.
+  /// Tokens that were generated before, perhaps elsewhere, by the same request: the text goes on
+  /// behind them, and they count as generated. They must not end it.
+  std::vector<std::int32_t> continued = {};
+  /// `tokens` is a limit of all that is generated: the text also ends where the context is full. A
+  /// temperature of 0 takes the highest score.
   GenerateOptions sampling;
   std::vector<std::string> stops;  ///< the text ends before the first of these
   std::vector<std::int32_t> ends;  ///< tokens that end the text
@@ -37,7 +40,7 @@ struct GenerationDelta {
   FinishReason finish = FinishReason::kNone;
   std::size_t prompt_tokens = 0;
   std::size_t cached_tokens = 0;  ///< tokens of the prompt whose keys and values were found
-  std::size_t tokens = 0;         ///< generated so far
+  std::size_t tokens = 0;         ///< generated so far, continued ones included
 };
 
 }  // namespace orrery

@@ -61,7 +61,14 @@ struct InferenceEngine::Text {
         sampling(asked.sampling),
         ends(std::move(asked.ends)),
         decoder(tokenizer, {.stops = std::move(asked.stops)}),
-        rng(Rng::stream(sampling.seed, "generate")) {}
+        rng(Rng::stream(sampling.seed, "generate")) {
+    // Decoder and draws go as far as they had gone; the text that this releases is known.
+    for (const std::int32_t token : asked.continued) {
+      tokens.push_back(token);
+      (void)decoder.add(token);
+      if (sampling.temperature > 0) (void)rng.uniform();
+    }
+  }
 
   GenerationId id;
   std::vector<std::int32_t> tokens;  ///< the prompt, then what was generated
@@ -114,6 +121,8 @@ GenerationId InferenceEngine::submit(GenerationRequest request) {
   ORRERY_ASSERT(size > 0 && size < context, "the prompt leaves room for a token");
   const auto left = static_cast<std::int64_t>(context - size);
   request.sampling.tokens = std::clamp<std::int64_t>(request.sampling.tokens, 1, left);
+  ORRERY_ASSERT(request.continued.size() < static_cast<std::size_t>(request.sampling.tokens),
+                "the continued tokens leave one to generate");
   const GenerationId id{next_id_++};
   auto text = std::make_unique<Text>(id, std::move(request), tokenizer_);
   waiting_.push_back(text.get());
@@ -204,9 +213,9 @@ void InferenceEngine::plan_waiting(std::vector<Share>& shares, std::size_t& budg
     waiting_.pop_front();
     running_.push_back(&text);
     if (!text.cached) {
-      text.cached = text.computed;
+      text.cached = std::min(text.computed, text.prompt_tokens);
       counters_.prompt_tokens += text.prompt_tokens;
-      counters_.cached_tokens += text.computed;
+      counters_.cached_tokens += *text.cached;
     }
     const Share share{&text, std::min(budget, text.tokens.size() - text.computed)};
     ORRERY_ASSERT(make_room(text, share.end()), "the blocks are free");

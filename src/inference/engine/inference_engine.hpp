@@ -69,7 +69,7 @@ class InferenceEngine {
   InferenceEngine& operator=(const InferenceEngine&) = delete;
 
   /// Adds a request to the end of the queue. Precondition: the prompt has 1 to `sequence` - 1
-  /// tokens of the vocabulary.
+  /// tokens of the vocabulary; `continued` has fewer than may be generated.
   GenerationId submit(GenerationRequest request);
   /// Ends a text without a further delta; one that has ended is fine.
   void cancel(GenerationId id);

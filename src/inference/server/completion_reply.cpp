@@ -48,19 +48,30 @@ Json head_of(const CompletionIdentity& identity, std::string_view object) {
 
 }  // namespace
 
-CompletionReply::CompletionReply(CompletionIdentity identity, const CompletionRequest& request)
+CompletionReply::CompletionReply(CompletionIdentity identity, const CompletionRequest& request,
+                                 CompletionMarks marks)
     : identity_(std::move(identity)),
       kind_(request.kind),
       stream_(request.stream),
       include_usage_(request.include_usage),
-      return_token_ids_(request.return_token_ids) {}
+      return_token_ids_(request.return_token_ids),
+      marks_(std::move(marks)),
+      phase_(request.continues() ? Phase::kBegun : Phase::kNew) {}
 
 std::string CompletionReply::take(const GenerationDelta& delta) {
   last_ = delta;
   if (return_token_ids_) tokens_.push_back(delta.token);
+  if (marks_.wanted == CompletionMarks::Wanted::kYes) unmarked_.push_back(delta.token);
   if (stream_) return events_of(delta);
   text_ += delta.text;
   return {};
+}
+
+/// Returns the lines that stand before the next event with tokens.
+std::string CompletionReply::take_marks() {
+  if (marks_.wanted == CompletionMarks::Wanted::kNo) return {};
+  const std::string tokens = token_mark(std::exchange(unmarked_, {})) + '\n';
+  return phase_ == Phase::kNew ? first_mark(marks_.origin) + '\n' + tokens : tokens;
 }
 
 std::string CompletionReply::events_of(const GenerationDelta& delta) {
@@ -74,6 +85,7 @@ std::string CompletionReply::events_of(const GenerationDelta& delta) {
     if (phase_ == Phase::kNew) choice["delta"]["role"] = "assistant";
     if (!delta.text.empty() || phase_ == Phase::kNew) choice["delta"]["content"] = delta.text;
   }
+  std::string events = take_marks();
   phase_ = Phase::kBegun;
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = reason_of(delta.finish);
@@ -81,14 +93,20 @@ std::string CompletionReply::events_of(const GenerationDelta& delta) {
   Json event = head_of(identity_, object_of(kind_, "chat.completion.chunk"));
   event["choices"] = Json::array({choice});
   if (include_usage_) event["usage"] = nullptr;
-  std::string events = event_of(event);
+  events += event_of(event);
   if (!ends) return events;
-  if (include_usage_) {
-    event["choices"] = Json::array();
-    event["usage"] = usage_of(delta);
-    events += event_of(event);
+  return events + rest(delta);
+}
+
+std::string CompletionReply::rest(const GenerationDelta& last) const {
+  if (!include_usage_ || marks_.origin.usage == ContinuedStream::Usage::kSent) {
+    return std::string(kEnd);
   }
-  return events.append(kEnd);
+  Json event = head_of(identity_, object_of(kind_, "chat.completion.chunk"));
+  event["choices"] = Json::array();
+  event["usage"] = usage_of(last);
+  const bool marked = marks_.wanted == CompletionMarks::Wanted::kYes;
+  return (marked ? usage_mark() + '\n' : "") + event_of(event).append(kEnd);
 }
 
 std::string CompletionReply::whole() const {

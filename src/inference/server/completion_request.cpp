@@ -141,7 +141,8 @@ bool is_read(std::string_view name, CompletionForm form) {
     return form.kind == CompletionKind::kChat;
   }
   if (name == "tools" || name == "tool_choice") return form.uses_template();
-  return name == "return_token_ids" || std::ranges::find(kRead, name) != kRead.end() ||
+  return name == "return_token_ids" || name == "continue" ||
+         std::ranges::find(kRead, name) != kRead.end() ||
          std::ranges::find(kDescribing, name) != kDescribing.end();
 }
 
@@ -294,6 +295,18 @@ void read_stream(ParameterReader& reader, CompletionRequest& request) {
   request.include_usage = usage->get<bool>();
 }
 
+void read_continued(ParameterReader& reader, CompletionRequest& request) {
+  std::string marks;
+  reader.read("continue", marks);
+  if (marks.empty()) return;
+  if (!request.stream) {
+    return reader.fail(wrong("continue", "continue: expected only with stream: true"));
+  }
+  ApiResult<ContinuedStream> stream = read_marks(marks);
+  if (!stream) return reader.fail(tl::unexpected(std::move(stream.error())));
+  request.so_far = *std::move(stream);
+}
+
 void read_sampling(ParameterReader& reader, CompletionRequest& request) {
   reader.read("temperature", {.low = 0, .high = 100}, request.sampling.temperature);
   reader.read("top_p", {.low = 0, .high = 1}, request.sampling.top_p);
@@ -340,6 +353,7 @@ ApiResult<CompletionRequest> parse_completion(CompletionKind kind, ChatForm form
     if (form == ChatForm::kTemplate) read_tools(reader, request);
   }
   read_stream(reader, request);
+  read_continued(reader, request);
   read_sampling(reader, request);
   read_stops(reader, request);
   if (!reader.status()) return tl::unexpected(reader.status().error());

@@ -15,6 +15,7 @@
 
 #include "inference/engine/generation.hpp"
 #include "inference/server/api_error.hpp"
+#include "inference/server/continued_stream.hpp"
 
 namespace orrery {
 
@@ -46,6 +47,9 @@ struct CompletionRequest {
   bool include_usage = false;     ///< a last chunk with the usage
   bool ignore_eos = false;        ///< whether the token that ends a text is a token like others
   bool return_token_ids = false;  ///< whether choices have `token_ids`, as in vLLM
+  ContinuedStream so_far;         ///< tokens: of a stream whose rest is asked for
+
+  [[nodiscard]] bool continues() const { return !so_far.tokens.empty(); }
 };
 
 /// Errors: malformed JSON, with line and column; a parameter of a wrong type or value, by name.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -42,6 +43,14 @@ std::optional<ApiError> wrong_route(const WebRequest& request) {
 }
 
 std::int64_t unix_seconds(const Env& env) { return env.clock.now_wall().ns() / 1'000'000'000; }
+
+void begin_events(WebExchange& exchange, CompletionMarks::Wanted marks) {
+  constexpr std::array kHeaders{WebHeader{"Content-Type", "text/event-stream; charset=utf-8"},
+                                WebHeader{"Cache-Control", "no-cache"},
+                                WebHeader{kContinueHeader, "marks"}};
+  const std::span headers(kHeaders);
+  exchange.begin(200, marks == CompletionMarks::Wanted::kYes ? headers : headers.first(2));
+}
 
 }  // namespace
 
@@ -130,6 +139,7 @@ void CompletionServer::complete(WebExchange exchange, CompletionKind kind) {
   const ChatForm form = engine_->model->chat ? ChatForm::kTemplate : ChatForm::kLines;
   ApiResult<CompletionRequest> request = parse_completion(kind, form, exchange.request().body);
   if (!request) return give_up(request.error());
+  if (!request->continues()) request->so_far.created = unix_seconds(env_);
   ApiResult<GenerationRequest> generation = accept(*request);
   if (!generation) return give_up(generation.error());
   begin(std::move(exchange), *request, std::move(*generation));
@@ -140,7 +150,7 @@ ApiResult<std::vector<std::int32_t>> CompletionServer::tokens_of(const Completio
   const ServedModel& model = *engine_->model;
   std::vector<std::int32_t> tokens = request.prompt.tokens;
   if (request.kind == CompletionKind::kChat && model.chat) {
-    const ApiResult<std::string> prompt = chat_prompt(*model.chat, request, unix_seconds(env_));
+    const ApiResult<std::string> prompt = chat_prompt(*model.chat, request, request.so_far.created);
     if (!prompt) return tl::unexpected(prompt.error());
     model.tokenizer->encode(*prompt, tokens);
   } else if (tokens.empty()) {
@@ -209,29 +219,95 @@ ApiResult<GenerationRequest> CompletionServer::accept(CompletionRequest& request
   if (!request.ignore_eos) generation.ends = engine_->model->ends;
   generation.sampling.tokens = request.tokens_max.value_or(tokens_default);
   generation.sampling.seed = request.seed ? *request.seed : env_.entropy.draw();
+  if (!request.continues()) return generation;
+  if (auto fits = take_over(request, generation); !fits) return tl::unexpected(fits.error());
   return generation;
+}
+
+std::size_t CompletionServer::tokens_max(const GenerationRequest& generation) const {
+  const auto context = static_cast<std::size_t>(engine_->model->model.config().sequence);
+  return std::min(static_cast<std::size_t>(generation.sampling.tokens),
+                  context - generation.prompt.size());
+}
+
+ApiResult<void> CompletionServer::take_over(const CompletionRequest& request,
+                                            GenerationRequest& generation) const {
+  const ServedModel& model = *engine_->model;
+  const ContinuedStream& stream = request.so_far;
+  const auto refused = [](int status, std::string_view why) {
+    return tl::unexpected(ApiError{.status = status,
+                                   .message = fmt::format("continue: {}", why),
+                                   .param = "continue",
+                                   .code = "cannot_continue"});
+  };
+  if (stream.tokenizer != mark_of(*model.tokenizer)) {
+    return refused(409, "the stream has the tokens of another tokenizer");
+  }
+  const std::int64_t vocab = model.model.config().vocab;
+  if (std::ranges::any_of(stream.tokens, [&](std::int32_t token) { return token >= vocab; })) {
+    return refused(400, "the stream has a token that this model lacks");
+  }
+  if (stream.tokens.size() > tokens_max(generation)) {
+    return refused(400, "the stream has more tokens than the request allows");
+  }
+  generation.continued = stream.tokens;
+  generation.sampling.seed = stream.seed;
+  return {};
+}
+
+CompletionMarks CompletionServer::marks_for(const WebRequest& received,
+                                            const CompletionRequest& request,
+                                            const GenerationRequest& generation) const {
+  const Tokenizer& tokenizer = *engine_->model->tokenizer;
+  CompletionMarks marks;
+  marks.origin.created = request.so_far.created;
+  marks.origin.seed = generation.sampling.seed;
+  marks.origin.tokenizer = mark_of(tokenizer);
+  if (request.continues()) {
+    marks.origin.id = request.so_far.id;
+    marks.origin.usage = request.so_far.usage;
+  }
+  const bool asked = received.headers.find(kContinueHeader).has_value();
+  if (request.stream && asked && has_marks(tokenizer)) {
+    marks.wanted = CompletionMarks::Wanted::kYes;
+  }
+  return marks;
 }
 
 void CompletionServer::begin(WebExchange exchange, const CompletionRequest& request,
                              GenerationRequest generation) {
-  const GenerationId id = thread_->submit(std::move(generation));
-  const std::string_view prefix = request.kind == CompletionKind::kText ? "cmpl" : "chatcmpl";
+  CompletionMarks marks = marks_for(exchange.request(), request, generation);
+  const CompletionMarks::Wanted wanted = marks.wanted;
   CompletionIdentity identity{
-      .id = fmt::format("{}-{:016x}{:08x}", prefix, salt_, static_cast<std::uint64_t>(id)),
-      .model = options_.model,
-      .created = unix_seconds(env_)};
-  auto active =
-      std::make_unique<Active>(Active{.exchange = std::move(exchange),
-                                      .reply = CompletionReply(std::move(identity), request),
-                                      .stream = request.stream,
-                                      .begun = env_.clock.now_monotonic()});
-  active->exchange.on_gone([this, id] { gone(id); });
-  if (request.stream) {
-    constexpr std::array kHeaders{WebHeader{"Content-Type", "text/event-stream; charset=utf-8"},
-                                  WebHeader{"Cache-Control", "no-cache"}};
-    active->exchange.begin(200, kHeaders);
+      .id = marks.origin.id, .model = options_.model, .created = request.so_far.created};
+  if (request.continues() &&
+      is_over(generation, *engine_->model->tokenizer, tokens_max(generation))) {
+    CompletionReply reply(std::move(identity), request, std::move(marks));
+    begin_events(exchange, wanted);
+    return end_at_once(exchange, reply, generation);
   }
+  const GenerationId id = thread_->submit(std::move(generation));
+  if (!request.continues()) {
+    const std::string_view prefix = request.kind == CompletionKind::kText ? "cmpl" : "chatcmpl";
+    identity.id = fmt::format("{}-{:016x}{:08x}", prefix, salt_, static_cast<std::uint64_t>(id));
+    marks.origin.id = identity.id;
+  }
+  auto active = std::make_unique<Active>(
+      Active{.exchange = std::move(exchange),
+             .reply = CompletionReply(std::move(identity), request, std::move(marks)),
+             .stream = request.stream,
+             .begun = env_.clock.now_monotonic()});
+  active->exchange.on_gone([this, id] { gone(id); });
+  if (request.stream) begin_events(active->exchange, wanted);
   active_.emplace(id, std::move(active));
+}
+
+void CompletionServer::end_at_once(WebExchange& exchange, CompletionReply& reply,
+                                   const GenerationRequest& generation) {
+  exchange.send(reply.rest(
+      {.prompt_tokens = generation.prompt.size(), .tokens = generation.continued.size()}));
+  exchange.end();
+  ++metrics_.completed;
 }
 
 void CompletionServer::take(const std::vector<GenerationDelta>& deltas,

@@ -54,10 +54,19 @@ class CompletionServer final : public WebHandler {
 
   void complete(WebExchange exchange, CompletionKind kind);
   [[nodiscard]] ApiResult<GenerationRequest> accept(CompletionRequest& request);
+  [[nodiscard]] ApiResult<void> take_over(const CompletionRequest& request,
+                                          GenerationRequest& generation) const;
+  [[nodiscard]] std::size_t tokens_max(const GenerationRequest& generation) const;
+  [[nodiscard]] CompletionMarks marks_for(const WebRequest& received,
+                                          const CompletionRequest& request,
+                                          const GenerationRequest& generation) const;
   [[nodiscard]] ApiResult<std::vector<std::int32_t>> prompt_of(const CompletionRequest& request);
   [[nodiscard]] ApiResult<std::vector<std::int32_t>> tokens_of(const CompletionRequest& request);
   [[nodiscard]] std::optional<ApiError> unavailable() const;
   void begin(WebExchange exchange, const CompletionRequest& request, GenerationRequest generation);
+  /// Answers a request of which nothing but counts and the end mark is missing.
+  void end_at_once(WebExchange& exchange, CompletionReply& reply,
+                   const GenerationRequest& generation);
   void take(const GenerationDelta& delta);
   void gone(GenerationId id);
   void end(GenerationId id);

@@ -8,7 +8,7 @@
 #include "base/system/real_clock.hpp"
 #include "base/system/real_storage.hpp"
 #include "base/text/quantity_text.hpp"
-#include "inference/server/step_log.hpp"
+#include "inference/engine/step_log.hpp"
 
 namespace orrery {
 namespace {

@@ -157,10 +157,13 @@ std::string explanation_text(const Json& answer) {
   std::string text;
   for (const Json& decision : answer["decisions"]) {
     if (!text.empty()) text += "\n";
-    text += one_line(fmt::format("{}: service {}, {} tokens, table {}: {}", shown(decision, "time"),
-                                 shown(decision, "service"), shown(decision, "tokens"),
-                                 shown(decision, "epoch"), shown(decision, "outcome"))) +
-            "\n" + candidates_text(decision);
+    const bool continues = decision.value("continues", Json()) == true;
+    text +=
+        one_line(fmt::format("{}: {}service {}, {} tokens, table {}: {}", shown(decision, "time"),
+                             continues ? "the rest of a stream that broke off, " : "",
+                             shown(decision, "service"), shown(decision, "tokens"),
+                             shown(decision, "epoch"), shown(decision, "outcome"))) +
+        "\n" + candidates_text(decision);
   }
   return text;
 }

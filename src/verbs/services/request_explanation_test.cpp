@@ -19,6 +19,11 @@ TEST(ExplanationTextTest, EachDecisionHasTheReplicasThatItCompared) {
             "REPLICA  ATTEMPT  VERDICT  IN FLIGHT  TOKENS  S/TOKEN  EXPECTED WAIT, S\n"
             "      3        1  busier           2      80   0.0021              0.25\n"
             "      4        2  chosen           0       0    0.002              0.08\n");
+  EXPECT_EQ(explanation_text(Json::parse(R"({"request": "r1", "decisions": [
+              {"time": "2026-11-29T12:00:00Z", "service": "chat", "epoch": 7, "tokens": 40,
+               "continues": true, "outcome": "wait", "candidates": []}]})"))
+                .substr(0, 63),
+            "2026-11-29T12:00:00Z: the rest of a stream that broke off, serv");
   EXPECT_EQ(explanation_text(Json::parse(R"({"replica": 3})")), "{\n \"replica\": 3\n}\n");
 }
 

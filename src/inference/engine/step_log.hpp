@@ -1,4 +1,4 @@
-// inference/server/step_log.hpp - a line of CSV for each step of an engine, to fit cost models to.
+// inference/engine/step_log.hpp - a line of CSV for each step of an engine, to fit cost models to.
 //
 //   time,prefill_tokens,decode_sequences,context_tokens,seconds
 //

@@ -1,4 +1,4 @@
-#include "inference/server/step_log.hpp"
+#include "inference/engine/step_log.hpp"
 
 #include <fmt/format.h>
 
