@@ -156,6 +156,8 @@ void add_options(CLI::App& app, Options& options) {
                  "seconds for which a request waits for a service without replicas")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--otlp", options.gateway.otlp,
+                 "http://HOST:PORT of a receiver of OpenTelemetry traces (OTLP over HTTP)");
   app.add_option("--drain", options.drain_s, "seconds for which SIGTERM lets running requests end")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);

@@ -66,6 +66,8 @@ class HttpGateway final : public Gateway, public WebHandler {
     return {};
   }
 
+  void export_spans(SpanReceiver receiver) { core_.export_spans(std::move(receiver)); }
+
   const std::string& address() const override { return server_->address(); }
   void set_table(RouteTable table) override { core_.set_table(std::move(table)); }
   const RouteTable& table() const override { return core_.table(); }
@@ -159,8 +161,11 @@ class HttpGateway final : public Gateway, public WebHandler {
       refuse(exchange, unknown_model(facts->model));
       return;
     }
-    GatewayRequest request{
-        .id = id_of(exchange.request()), .service = *service, .facts = *std::move(facts)};
+    GatewayRequest request{.id = id_of(exchange.request()),
+                           .service = *service,
+                           .tenant = service->tenants.of(*key, core_.now()),
+                           .facts = *std::move(facts),
+                           .trace = core_.begin_trace(exchange.request().headers)};
     auto made = std::make_unique<GatewayCall>(core_, std::move(request), std::move(exchange));
     GatewayCall& call = *made;
     core_.add(std::move(made));
@@ -178,6 +183,11 @@ class HttpGateway final : public Gateway, public WebHandler {
 Result<std::unique_ptr<Gateway>> Gateway::start(RealEnv& env, const Log& log,
                                                 const GatewayOptions& options) {
   auto gateway = std::make_unique<HttpGateway>(env, log, options);
+  if (!options.otlp.empty()) {
+    Result<SpanReceiver> receiver = read_span_receiver(options.otlp);
+    if (!receiver) return forward_error(receiver);
+    gateway->export_spans(*std::move(receiver));
+  }
   if (Status listening = gateway->listen(env.loop(), options.server); !listening) {
     return forward_error(listening);
   }

@@ -7,8 +7,10 @@
 //
 //   1. A request is tried on further replicas until the first byte of an answer's body has arrived,
 //      as long as its client waits. After that byte, a failure ends the answer with an error.
-//   2. A request to a service without a replica waits up to GatewayOptions::wait, a request to full
-//      replicas in the service's queue; beyond the queue it is shed (429).
+//   2. A request for which its tenant's limit has no room is refused (429, rate_limit_exceeded).
+//      Otherwise a request to a service without a replica waits up to GatewayOptions::wait, a
+//      request to full replicas in the service's queue, those of class batch longer
+//      (serving/fair_queue.hpp has the order); beyond the queue one is shed (429, overloaded).
 //   3. A client that leaves cancels its call, which closes the connection to the replica.
 //   4. Calls to a replica that a new table lacks finish.
 //   5. Each accepted request ends as one of completed, cancelled, shed and failed.
@@ -35,11 +37,12 @@ struct GatewayOptions {
   Duration queue_wait = Duration::seconds(60);  ///< for one of a service whose replicas are full
   RouterOptions router;
   std::size_t explained_max = 4096;  ///< newest routing decisions kept for /explain
+  std::string otlp;  ///< URL of the receiver of spans (OTLP over HTTP); empty: none are sent
 };
 
 class Gateway {
  public:
-  /// Errors: the address is malformed or taken.
+  /// Errors: the address is malformed or taken, or otlp is no URL of a receiver.
   [[nodiscard]] static Result<std::unique_ptr<Gateway>> start(RealEnv& env, const Log& log,
                                                               const GatewayOptions& options);
   virtual ~Gateway() = default;

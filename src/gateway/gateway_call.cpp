@@ -52,7 +52,10 @@ ErrorAnswer all_failed(const GatewayService& service) {
 }  // namespace
 
 GatewayCall::GatewayCall(GatewayCore& core, GatewayRequest request, WebExchange exchange)
-    : core_(core), request_(std::move(request)), exchange_(std::move(exchange)) {}
+    : core_(core),
+      request_(std::move(request)),
+      exchange_(std::move(exchange)),
+      admission_(request_.service, request_.tenant, request_.facts.service_class) {}
 
 GatewayCall::~GatewayCall() = default;
 
@@ -64,7 +67,11 @@ void GatewayCall::start() {
   const auto mean = static_cast<std::uint64_t>(request_.service.output_tokens_mean);
   const std::uint64_t limit = request_.facts.output_tokens_max;
   target_.tokens = prompt_estimate() + (limit == 0 ? mean : std::min(limit, mean));
-  dispatch(Queueing::kBehind);
+  if (admission_.reserve(target_.tokens, times_.arrived)) {
+    dispatch(Queueing::kBehind);
+  } else {
+    answer_error(admission_.quota_error(), RequestEnd::kShed);
+  }
 }
 
 void GatewayCall::dispatch(Queueing queueing) {
@@ -74,16 +81,22 @@ void GatewayCall::dispatch(Queueing queueing) {
   const RouteOutcome outcome = decision.outcome;
   const std::uint32_t slot = decision.slot;
   record(std::move(decision));
-  const bool full = service.queue.size() >= core_.options().router.queue_max;
+  bool full = service.queue.size() >= core_.options().router.queue_max;
+  if (outcome != RouteOutcome::kReplica && full && queueing == Queueing::kBehind) {
+    if (GatewayCall* const last = admission_.last_but_this()) {
+      last->shed();
+      full = false;
+    }
+  }
   if (outcome == RouteOutcome::kReplica) {
     call_replica(slot);
-  } else if (outcome == RouteOutcome::kShed || (full && outcome == RouteOutcome::kWait)) {
+  } else if (full && (outcome == RouteOutcome::kShed || outcome == RouteOutcome::kWait)) {
     answer_error(overloaded(service), RequestEnd::kShed);
   } else if (full) {
     answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
                  RequestEnd::kFailed);
   } else {
-    wait(queueing);
+    wait();
   }
 }
 
@@ -106,17 +119,12 @@ void GatewayCall::record(RouteDecision decision) {
                                     .decision = std::move(decision)});
 }
 
-void GatewayCall::wait(Queueing queueing) {
+void GatewayCall::wait() {
   phase_ = Phase::kWaiting;
   // Every replica may be tried again: the wait is for one that comes back.
   tried_.clear();
-  std::list<GatewayCall*>& queue = request_.service.queue;
-  place_ = queue.insert(queueing == Queueing::kBehind ? queue.end() : queue.begin(), this);
+  admission_.wait(*this, times_.arrived + admission_.patience(core_.options().queue_wait));
   core_.watch_queues();
-}
-
-void GatewayCall::leave_queue() {
-  if (place_) request_.service.queue.erase(*std::exchange(place_, std::nullopt));
 }
 
 bool GatewayCall::try_again() {
@@ -124,21 +132,24 @@ bool GatewayCall::try_again() {
   if (decision.outcome != RouteOutcome::kReplica) return false;
   const std::uint32_t slot = decision.slot;
   record(std::move(decision));
-  leave_queue();
   call_replica(slot);
   return true;
 }
 
+void GatewayCall::shed() { answer_error(overloaded(request_.service), RequestEnd::kShed); }
+
 void GatewayCall::check_time(Instant now) {
-  if (phase_ != Phase::kWaiting || now < times_.asked + core_.options().wait) return;
+  if (phase_ != Phase::kWaiting || now < times_.asked + admission_.patience(core_.options().wait)) {
+    return;
+  }
   const RouteOutcome outcome = decide(0).outcome;
   if (outcome == RouteOutcome::kReplica) return;  // its turn comes at once
   const GatewayService& service = request_.service;
   if (outcome == RouteOutcome::kNone) {
     answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
                  RequestEnd::kFailed);
-  } else if (now >= times_.asked + core_.options().queue_wait) {
-    answer_error(overloaded(service), RequestEnd::kShed);
+  } else if (now >= times_.asked + admission_.patience(core_.options().queue_wait)) {
+    shed();
   }
 }
 
@@ -151,6 +162,7 @@ void GatewayCall::call_replica(std::uint32_t slot) {
   } else {
     answer_ = {};
   }
+  admission_.serve();
   RouterState& router = core_.router();
   router.charge(slot, target_.tokens, core_.now());
   target_.slot = slot;
@@ -160,6 +172,7 @@ void GatewayCall::call_replica(std::uint32_t slot) {
   std::vector<WebHeader> headers = headers_upstream(received.headers, request_.id);
   if (request_.facts.form == AnswerForm::kStream) headers.push_back({kContinueHeader, "marks"});
   if (answer_.begun) rest_body_ = marks_.rest_of(received.body);
+  request_.trace.put(headers);
   upstream_ = core_.client().start(router.replica(slot).endpoint,
                                    {.method = received.method,
                                     .target = received.target,
@@ -183,7 +196,7 @@ void GatewayCall::retry_elsewhere(std::string_view why) {
   request_.service.canary.add_failure(replica.revision);
   release(0);
   upstream_.cancel();
-  if (core_.now() >= times_.asked + core_.options().wait &&
+  if (core_.now() >= times_.asked + admission_.patience(core_.options().wait) &&
       decide(0).outcome == RouteOutcome::kNone) {
     answer_error(all_failed(request_.service), RequestEnd::kFailed);
   } else {
@@ -246,6 +259,12 @@ void GatewayCall::pass_events(std::string_view bytes) {
   answer_.held.assign(bytes.substr(whole));
 }
 
+std::vector<WebHeader> GatewayCall::headers_for_client() {
+  std::vector<WebHeader> headers = headers_downstream(answer_.headers, request_.id);
+  admission_.add_limit_headers(headers, core_.now());
+  return headers;
+}
+
 void GatewayCall::pass_whole(std::string_view events) {
   if (answer_.is_marked) {
     send(marks_.take(events));
@@ -257,7 +276,7 @@ void GatewayCall::pass_whole(std::string_view events) {
 void GatewayCall::send(std::string_view bytes) {
   phase_ = Phase::kPassing;
   if (!std::exchange(answer_.begun, true)) {
-    exchange_.begin(answer_.status, headers_downstream(answer_.headers, request_.id));
+    exchange_.begin(answer_.status, headers_for_client());
   }
   exchange_.send(bytes);
   if (exchange_.buffered() < kBufferedMax) return;
@@ -274,8 +293,7 @@ void GatewayCall::on_end() {
     answer_.usage = find_usage(answer_.held);
   }
   if (!answer_.begun) {
-    exchange_.respond(answer_.status, headers_downstream(answer_.headers, request_.id),
-                      answer_.held);
+    exchange_.respond(answer_.status, headers_for_client(), answer_.held);
   } else {
     exchange_.send(answer_.held);
     exchange_.end();
@@ -336,13 +354,16 @@ void GatewayCall::answer_error(const ErrorAnswer& error, RequestEnd end) {
   if (answer_.begun) return lose();
   std::vector<WebHeader> headers = {{"Content-Type", "application/json"},
                                     {"x-request-id", request_.id}};
+  answer_.status = error.status;
   const std::string seconds = end == RequestEnd::kShed ? retry_after() : "1";
   if (error.status != 502) headers.push_back({"Retry-After", seconds});
+  admission_.add_limit_headers(headers, core_.now());
   exchange_.respond(error.status, headers, error_json(error));
   finish(end);
 }
 
 std::string GatewayCall::retry_after() const {
+  if (admission_.refused()) return admission_.retry_after(core_.now());
   // The time in which the replicas finish what they and the queue have.
   const RouteDecision decision = decide(0);
   double wait_s = 0;
@@ -373,8 +394,44 @@ void GatewayCall::release(std::uint64_t tokens_done) {
   core_.router().credit(target_.slot, {.tokens = target_.tokens, .done = tokens_done}, core_.now());
 }
 
+void GatewayCall::export_span(const EndedRequest& ended) {
+  const Instant end = core_.now_wall();
+  CallSpan span{.own = request_.trace.own(),
+                .parent = request_.trace.parent(),
+                .start = end - (core_.now() - times_.arrived),
+                .end = end};
+  span.asked = {.operation = std::string(operation_of(exchange_.request().path())),
+                .model = request_.facts.model,
+                .service = request_.service.name,
+                .tenant = request_.tenant.terms.name,
+                .request = request_.id,
+                .max_tokens = request_.facts.output_tokens_max};
+  span.answered = {.outcome = name_of(ended.end),
+                   .status = answer_.status,
+                   .input_tokens = ended.prompt_tokens,
+                   .output_tokens = ended.output_tokens,
+                   .ttft_s = ended.ttft.count_seconds(),
+                   .failures = target_.failures};
+  if (phase_ != Phase::kWaiting) {
+    span.answered.endpoint = core_.router().replica(target_.slot).endpoint;
+  }
+  core_.add_span(std::move(span));
+}
+
+/// Tokens of the request as its tenant is charged for them: those used, where they are known.
+double GatewayCall::tokens_charged(RequestEnd end) const {
+  const TokenUsage used = usage();
+  if (used.known == TokenUsage::Known::kYes) return static_cast<double>(used.prompt + used.output);
+  if (end == RequestEnd::kCompleted && answer_.status < 300) {
+    return static_cast<double>(target_.tokens);
+  }
+  // What a client breaks off has cost its prompt, once a replica had it.
+  const bool computed = end == RequestEnd::kCancelled && phase_ != Phase::kWaiting;
+  return computed ? static_cast<double>(prompt_estimate()) : 0;
+}
+
 void GatewayCall::finish(RequestEnd end) {
-  leave_queue();
+  admission_.leave();
   GatewayService& service = request_.service;
   const TokenUsage used = usage();
   EndedRequest ended{.end = end, .prompt_tokens = used.prompt, .output_tokens = used.output};
@@ -389,6 +446,9 @@ void GatewayCall::finish(RequestEnd end) {
   if (target_.charged) {
     service.canary.add(core_.router().replica(target_.slot).revision, ended);
   }
+  admission_.count(ended);
+  admission_.settle(tokens_charged(end), core_.now());
+  if (request_.trace.exported()) export_span(ended);
   const bool learns = end == RequestEnd::kCompleted && answer_.status < 300;
   if (learns && used.known == TokenUsage::Known::kYes) {
     service.output_tokens_mean +=

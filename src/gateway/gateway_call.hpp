@@ -8,15 +8,15 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gateway/admission/call_admission.hpp"
 #include "gateway/error_answer.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/request_facts.hpp"
+#include "gateway/spans/call_trace.hpp"
 #include "gateway/stream/event_scanner.hpp"
 #include "gateway/stream/stream_marks.hpp"
 #include "http/web_client.hpp"
@@ -28,7 +28,9 @@ namespace orrery {
 struct GatewayRequest {
   std::string id;  ///< x-request-id
   GatewayService& service;
+  CallerAccount& tenant;  ///< of the key, at that service
   RequestFacts facts;
+  CallTrace trace;
 };
 
 class GatewayCall final : public WebCallEvents {
@@ -44,6 +46,8 @@ class GatewayCall final : public WebCallEvents {
   bool try_again();
   /// Ends a waiting call whose time is over.
   void check_time(Instant now);
+  /// Ends a waiting call whose place another one gets.
+  void shed();
 
   void on_head(const WebResponseHead& head) override;
   void on_body(std::string_view bytes) override;
@@ -85,8 +89,10 @@ class GatewayCall final : public WebCallEvents {
   [[nodiscard]] RouteDecision decide(std::size_t waiting) const;
   void record(RouteDecision decision);
   void call_replica(std::uint32_t slot);
-  void wait(Queueing queueing);
-  void leave_queue();
+  void wait();
+  void export_span(const EndedRequest& ended);
+  [[nodiscard]] std::vector<WebHeader> headers_for_client();
+  [[nodiscard]] double tokens_charged(RequestEnd end) const;
   void retry_elsewhere(std::string_view why);
   void break_off(std::string_view why);
   void refuse_rest();
@@ -108,8 +114,7 @@ class GatewayCall final : public WebCallEvents {
   Target target_;
   Times times_;
   std::vector<ReplicaKey> tried_;
-  /// In the queue of its service; none: not in it.
-  std::optional<std::list<GatewayCall*>::iterator> place_;
+  CallAdmission admission_;
   Answer answer_;
   StreamMarks marks_;
   std::string rest_body_;  ///< asks for the rest of a stream

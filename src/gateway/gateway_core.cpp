@@ -30,6 +30,7 @@ GatewayCore::GatewayCore(RealEnv& env, const Log& log, const GatewayOptions& opt
       options_(options),
       parts_{log,
              WebClient::make(env.loop(), {.idle_connections_max = kIdleConnectionsMax}),
+             nullptr,
              Rng(env.env().entropy.draw()),
              {}},
       router_(options.router),
@@ -57,6 +58,9 @@ void GatewayCore::set_table(RouteTable table) {
     service.tenant = routed.tenant;
     service.index = at;
     service.canary.set(routed.canary);
+    service.tenants.set_terms(TenantTerms(routed.tenants, std::max(table_.gateways, 1U)), now());
+    service.batch_wait =
+        routed.batch_deadline_s > 0 ? Duration::from_seconds(routed.batch_deadline_s) : kBatchWait;
     by_model_[routed.model].push_back(&service);
   }
   forget_endpoints(old);
@@ -90,7 +94,8 @@ void GatewayCore::add(std::unique_ptr<GatewayCall> call) {
 void GatewayCore::remove(GatewayCall& call) { calls_.erase(&call); }
 
 void GatewayCore::pump(GatewayService& service) {
-  while (!service.queue.empty() && service.queue.front()->try_again()) {
+  for (GatewayCall* next = service.queue.front(); next != nullptr; next = service.queue.front()) {
+    if (!next->try_again()) return;
   }
 }
 
@@ -105,10 +110,18 @@ void GatewayCore::check_queues() {
   for (auto& [id, service] : services_) {
     pump(service);
     // A call that ends here leaves the queue, and no other call ends by it.
-    const std::vector<GatewayCall*> waiting(service.queue.begin(), service.queue.end());
-    for (GatewayCall* call : waiting) call->check_time(at);
+    for (GatewayCall* call : service.queue.calls()) call->check_time(at);
     if (!service.queue.empty()) watch_queues();
   }
+}
+
+void GatewayCore::export_spans(SpanReceiver receiver) {
+  parts_.spans = std::make_unique<SpanExporter>(env_.loop(), std::move(receiver), options_.name);
+}
+
+CallTrace GatewayCore::begin_trace(const WebHeaders& received) {
+  const SpanExport exported = parts_.spans == nullptr ? SpanExport::kOff : SpanExport::kOn;
+  return {received, exported, parts_.ids};
 }
 
 std::string GatewayCore::make_request_id() {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -20,9 +19,13 @@
 #include "base/numbers/rng.hpp"
 #include "base/system/real_env.hpp"
 #include "gateway/access_keys.hpp"
+#include "gateway/admission/caller_accounts.hpp"
+#include "gateway/admission/waiting_calls.hpp"
 #include "gateway/canary_stats.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/service_stats.hpp"
+#include "gateway/spans/call_trace.hpp"
+#include "gateway/spans/span_exporter.hpp"
 #include "http/web_client.hpp"
 #include "serving/route_history.hpp"
 #include "serving/router.hpp"
@@ -31,6 +34,9 @@ namespace orrery {
 
 class GatewayCall;
 
+/// How long requests of class batch wait where their service does not tell.
+inline constexpr Duration kBatchWait = Duration::seconds(24 * 3600);
+
 /// A service that some table has had. It stays, so that its counters do.
 struct GatewayService {
   std::uint64_t id = 0;
@@ -38,7 +44,9 @@ struct GatewayService {
   std::string model;
   std::string tenant;
   std::optional<std::uint32_t> index;  ///< in the newest table; none: not in it
-  std::list<GatewayCall*> queue;       ///< calls that wait, oldest first
+  WaitingCalls queue;
+  CallerAccounts tenants;
+  Duration batch_wait = kBatchWait;  ///< how long requests of class batch wait at least
   ServiceStats stats;
   CanaryStats canary;
   double output_tokens_mean = 64;   ///< of the requests so far, newer ones weigh more
@@ -67,7 +75,7 @@ class GatewayCore {
   void remove(GatewayCall& call);
   [[nodiscard]] std::size_t calls() const { return calls_.size(); }
 
-  /// Lets the calls that wait for a service try again, oldest first, while they find a replica.
+  /// Lets the calls that wait for a service try again, in turn, while they find a replica.
   void pump(GatewayService& service);
   /// Looks at waiting calls from time to time, until none is left.
   void watch_queues();
@@ -75,6 +83,13 @@ class GatewayCore {
   [[nodiscard]] std::string make_request_id();
   /// A number of [0, 1).
   [[nodiscard]] double draw() { return parts_.ids.uniform(); }
+  /// Sends the spans of requests there from now on.
+  void export_spans(SpanReceiver receiver);
+  [[nodiscard]] CallTrace begin_trace(const WebHeaders& received);
+  /// Precondition: spans are exported.
+  void add_span(CallSpan span) { parts_.spans->add(std::move(span)); }
+  /// Null: spans are not exported.
+  [[nodiscard]] const SpanExporter* spans() const { return parts_.spans.get(); }
   [[nodiscard]] Instant now() const { return env_.env().clock.now_monotonic(); }
   [[nodiscard]] Instant now_wall() const { return env_.env().clock.now_wall(); }
 
@@ -91,6 +106,7 @@ class GatewayCore {
   struct Parts {
     Log log;
     std::unique_ptr<WebClient> client;
+    std::unique_ptr<SpanExporter> spans;
     Rng ids;
     TimerId timer;
     bool watching = false;

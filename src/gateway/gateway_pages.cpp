@@ -119,6 +119,29 @@ void add_broken_streams(MetricsText& text, GatewayCore& core) {
   }
 }
 
+/// Adds a counter of each service and of each tenant that has asked it for something.
+void add_tenant_counter(MetricsText& text, GatewayCore& core,
+                        std::uint64_t (*value)(const ServiceCounts& used)) {
+  for (const GatewayService& service : routed(core)) {
+    for (const auto& [name, account] : service.tenants.all()) {
+      text.sample(service_label(service) + ",caller=" + label(name), value(account.used));
+    }
+  }
+}
+
+void add_tenants(MetricsText& text, GatewayCore& core) {
+  text.family("tenant_requests_total", "counter", "Requests that have ended, by who asked.");
+  add_tenant_counter(text, core, [](const ServiceCounts& used) {
+    return used.completed + used.cancelled + used.shed + used.failed;
+  });
+  text.family("tenant_shed_total", "counter", "Requests refused with 429, by who asked.");
+  add_tenant_counter(text, core, [](const ServiceCounts& used) { return used.shed; });
+  text.family("tenant_prompt_tokens_total", "counter", "Tokens of the prompts, by who asked.");
+  add_tenant_counter(text, core, [](const ServiceCounts& used) { return used.prompt_tokens; });
+  text.family("tenant_output_tokens_total", "counter", "Tokens of the answers, by who asked.");
+  add_tenant_counter(text, core, [](const ServiceCounts& used) { return used.output_tokens; });
+}
+
 void add_latencies(MetricsText& text, GatewayCore& core) {
   text.family("time_to_first_token_seconds", "histogram",
               "From a request's last byte to the first byte of its stream.");
@@ -197,8 +220,15 @@ std::string metrics_text(GatewayCore& core) {
   MetricsText text;
   add_counts(text, core);
   add_broken_streams(text, core);
+  add_tenants(text, core);
   add_latencies(text, core);
   add_load(text, core);
+  if (const SpanExporter* spans = core.spans()) {
+    text.family("spans_sent_total", "counter", "Spans that the receiver has taken.");
+    text.sample("", spans->sent());
+    text.family("spans_dropped_total", "counter", "Spans that were dropped.");
+    text.sample("", spans->dropped());
+  }
   text.family("table_epoch", "gauge", "Epoch of the route table.");
   text.sample("", core.table().epoch);
   text.family("table_age_seconds", "gauge", "Time since the route table was taken.");
@@ -224,6 +254,7 @@ GatewayReport report_of(GatewayCore& core) {
     report.services.push_back(service.stats.report(now));
     report.services.back().service = id;
     report.services.back().canary = service.canary.report();
+    report.services.back().tenants = service.tenants.usage();
   }
   for (const RouterReplica& replica : core.router().replicas()) {
     const bool used = replica.presence == RouterReplica::Presence::kRouted || replica.in_flight > 0;

@@ -61,6 +61,15 @@ Fault read_stream_options(ondemand::value value, RequestFacts& facts) {
   return read_truth(usage, "stream_options", facts.include_usage);
 }
 
+Fault read_tier(ondemand::value value, RequestFacts& facts) {
+  if (is_null(value)) return {};
+  std::string_view tier;
+  if (value.get_string().get(tier) != simdjson::SUCCESS)
+    return wrong_type("service_tier", "a text");
+  facts.service_class = tier == "flex" ? ServiceClass::kBatch : ServiceClass::kInteractive;
+  return {};
+}
+
 Fault read_field(std::string_view key, ondemand::value value, RequestFacts& facts) {
   if (key == "model") {
     std::string_view model;
@@ -81,6 +90,7 @@ Fault read_field(std::string_view key, ondemand::value value, RequestFacts& fact
     return read_count(value, "max_completion_tokens", facts.output_tokens_max);
   }
   if (key == "stream_options") return read_stream_options(value, facts);
+  if (key == "service_tier") return read_tier(value, facts);
   return {};
 }
 

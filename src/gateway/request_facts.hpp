@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "serving/fair_queue.hpp"
 
 namespace orrery {
 
@@ -20,6 +21,8 @@ struct RequestFacts {
   AnswerForm form = AnswerForm::kWhole;  ///< "stream"
   std::uint64_t output_tokens_max = 0;   ///< "max_completion_tokens", "max_tokens"; 0: absent
   bool include_usage = false;            ///< "stream_options"
+  /// "service_tier": "flex" is batch, all others (auto, default, priority) and none interactive.
+  ServiceClass service_class = ServiceClass::kInteractive;
 };
 
 /// What is wrong with a body, and with which of its fields.

@@ -18,6 +18,17 @@ TEST(RequestFacts, ReadsWhatAGatewayNeeds) {
   EXPECT_TRUE(facts->include_usage);
 }
 
+TEST(RequestFacts, TheFlexTierIsOfClassBatch) {
+  RequestReader reader;
+  const auto service_class = [&](const std::string& tier) {
+    return name_of(reader.read(R"({"model":"m","service_tier":)" + tier + "}")->service_class);
+  };
+  EXPECT_EQ(service_class(R"("flex")"), "batch");
+  for (const char* tier : {R"("auto")", R"("default")", R"("priority")", "null"}) {
+    EXPECT_EQ(service_class(tier), "interactive") << tier;
+  }
+}
+
 TEST(RequestFacts, TakesNullAsAbsent) {
   RequestReader reader;
   const auto facts =
@@ -53,6 +64,7 @@ TEST(RequestFacts, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(param(R"({"model":"m","stream":"yes"})"), "stream");
   EXPECT_EQ(param(R"({"model":"m","max_tokens":-1})"), "max_tokens");
   EXPECT_EQ(param(R"({"model":"m","stream_options":1})"), "stream_options");
+  EXPECT_EQ(param(R"({"model":"m","service_tier":1})"), "service_tier");
 }
 
 TEST(RequestFacts, ReadsABodyWithoutMemoryBehindIt) {

@@ -24,27 +24,31 @@ std::string_view name_of(RequestEnd end) {
   return "";
 }
 
+void count(const EndedRequest& request, ServiceCounts& counts) {
+  switch (request.end) {
+    case RequestEnd::kCompleted:
+      ++counts.completed;
+      break;
+    case RequestEnd::kCancelled:
+      ++counts.cancelled;
+      break;
+    case RequestEnd::kShed:
+      ++counts.shed;
+      break;
+    case RequestEnd::kFailed:
+      ++counts.failed;
+      break;
+  }
+  counts.prompt_tokens += request.prompt_tokens;
+  counts.output_tokens += request.output_tokens;
+}
+
 std::int64_t ServiceStats::part_at(Instant now) const {
   return (now - start_).count_ns() / kPart.count_ns();
 }
 
 void ServiceStats::add(const EndedRequest& request, Instant now) {
-  switch (request.end) {
-    case RequestEnd::kCompleted:
-      ++counts_.completed;
-      break;
-    case RequestEnd::kCancelled:
-      ++counts_.cancelled;
-      break;
-    case RequestEnd::kShed:
-      ++counts_.shed;
-      break;
-    case RequestEnd::kFailed:
-      ++counts_.failed;
-      break;
-  }
-  counts_.prompt_tokens += request.prompt_tokens;
-  counts_.output_tokens += request.output_tokens;
+  count(request, counts_);
   const std::int64_t number = part_at(now);
   if (parts_.empty() || parts_.back().number < number) {
     parts_.push_back({.number = number});

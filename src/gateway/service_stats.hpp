@@ -29,6 +29,9 @@ struct EndedRequest {
   Duration tpot;  ///< zero: not known
 };
 
+/// Counts a request, with its tokens.
+void count(const EndedRequest& request, ServiceCounts& counts);
+
 class ServiceStats {
  public:
   explicit ServiceStats(Instant start) : start_(start) {}
@@ -41,7 +44,7 @@ class ServiceStats {
   [[nodiscard]] const LatencyHistogram& tpot() const { return tpot_; }
   [[nodiscard]] Duration ttft_sum() const { return ttft_sum_; }
   [[nodiscard]] Duration tpot_sum() const { return tpot_sum_; }
-  /// The report, without the service's id.
+  /// The report, without the service's id and its tenants.
   [[nodiscard]] ServiceReport report(Instant now) const;
 
  private:

@@ -41,6 +41,12 @@ struct CanaryReport {
   ArmReport others;
 };
 
+/// What a tenant has used of a service (serving/tenant_terms.hpp says who counts as which).
+struct CallerCounts {
+  std::string name;
+  ServiceCounts counts;
+};
+
 struct ServiceReport {
   std::uint64_t service = 0;  ///< RoutedService::id
   ServiceCounts counts;
@@ -48,8 +54,9 @@ struct ServiceReport {
   std::uint64_t window_prompt_tokens = 0;  ///< tokens of the requests that ended in the window
   std::uint64_t window_output_tokens = 0;
   std::uint64_t window_requests = 0;
-  LatencyHistogram ttft;  ///< from the request's last byte to the answer's first
-  LatencyHistogram tpot;  ///< between output tokens, the mean of each request
+  LatencyHistogram ttft;              ///< from the request's last byte to the answer's first
+  LatencyHistogram tpot;              ///< between output tokens, the mean of each request
+  std::vector<CallerCounts> tenants;  ///< by name
   std::optional<CanaryReport> canary;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -54,6 +55,29 @@ Status check_replicas(const DocumentNode& node, const RoutedService& service) {
   return {};
 }
 
+Status check_tenants(const DocumentNode& node, const RoutedService& service) {
+  const std::vector<DocumentNode> items = items_of(node, "tenants");
+  std::set<std::string_view> names;
+  for (std::size_t i = 0; i < service.tenants.size(); ++i) {
+    const RoutedTenant& tenant = service.tenants[i];
+    if (!names.insert(tenant.name).second) {
+      return input_error(child(items[i], "name").position(),
+                         fmt::format("a second tenant with name \"{}\"", tenant.name));
+    }
+    if (!(tenant.weight > 0) || !std::isfinite(tenant.weight)) {
+      return input_error(child(items[i], "weight").position(),
+                         fmt::format("weight {}, expected more than 0", tenant.weight));
+    }
+    if (!(tenant.tokens_per_s >= 0) || !std::isfinite(tenant.tokens_per_s)) {
+      return input_error(child(items[i], "tokens_per_s").position(),
+                         fmt::format("tokens_per_s {}, expected 0 or more", tenant.tokens_per_s));
+    }
+  }
+  if (service.batch_deadline_s >= 0) return {};
+  return input_error(child(node, "batch_deadline_s").position(),
+                     fmt::format("{}, expected 0 or more", service.batch_deadline_s));
+}
+
 Status check_services(const DocumentNode& root, const RouteTable& table) {
   const std::vector<DocumentNode> items = items_of(root, "services");
   std::map<std::pair<std::string_view, std::string_view>, std::size_t> models;
@@ -72,6 +96,7 @@ Status check_services(const DocumentNode& root, const RouteTable& table) {
                       service.tenant, service.model, items[first->second].position().text()));
     }
     if (Status fits = check_replicas(items[i], service); !fits) return fits;
+    if (Status fits = check_tenants(items[i], service); !fits) return fits;
     if (service.canary && !(service.canary->share >= 0 && service.canary->share <= 1)) {
       return input_error(child(child(items[i], "canary"), "share").position(),
                          fmt::format("share {}, expected 0 to 1", service.canary->share));

@@ -52,12 +52,32 @@ void describe(Visitor& visitor, Self& c) {
   visitor.required("share", c.share);
 }
 
+/// What a tenant gets of a service when its replicas are full.
+struct RoutedTenant {
+  std::string name;  ///< holder of a key, or path of a tenant, which stands for those below too
+  double weight = 1;
+  std::int32_t priority = 0;
+  double tokens_per_s = 0;  ///< of all gateways together; 0: no limit
+
+  friend bool operator==(const RoutedTenant&, const RoutedTenant&) = default;
+};
+
+template <class Visitor, SameStruct<RoutedTenant> Self>
+void describe(Visitor& visitor, Self& t) {
+  visitor.required("name", t.name);
+  visitor.optional("weight", t.weight);
+  visitor.optional("priority", t.priority);
+  visitor.optional("tokens_per_s", t.tokens_per_s);
+}
+
 struct RoutedService {
   std::uint64_t id = 0;  ///< number of its first replica's job
   std::string name;
   std::string model;                    ///< the name that clients ask for
   std::string tenant;                   ///< path of its tenant
   std::vector<RoutedReplica> replicas;  ///< those that take requests, by job
+  std::vector<RoutedTenant> tenants;    ///< others have weight 1, priority 0 and no limit
+  double batch_deadline_s = 0;          ///< wait of requests of class batch; 0: a day
   std::optional<RoutedCanary> canary;
 
   friend bool operator==(const RoutedService&, const RoutedService&) = default;
@@ -70,6 +90,8 @@ void describe(Visitor& visitor, Self& s) {
   visitor.required("model", s.model);
   visitor.optional("tenant", s.tenant);
   visitor.optional("replicas", s.replicas);
+  visitor.optional("tenants", s.tenants);
+  visitor.optional("batch_deadline_s", s.batch_deadline_s);
   visitor.optional("canary", s.canary);
 }
 
@@ -93,6 +115,7 @@ struct RouteTable {
   std::uint64_t epoch = 0;
   std::vector<RoutedService> services;  ///< by id
   std::vector<RoutedKey> keys;          ///< by sha256
+  std::uint32_t gateways = 1;           ///< that route by the table and share the limits
 
   friend bool operator==(const RouteTable&, const RouteTable&) = default;
 };
@@ -102,10 +125,11 @@ void describe(Visitor& visitor, Self& t) {
   visitor.required("epoch", t.epoch);
   visitor.optional("services", t.services);
   visitor.optional("keys", t.keys);
+  visitor.optional("gateways", t.gateways);
 }
 
 /// Reads a table. Errors with file:line:column: what does not fit, two services with one model in
-/// one tenant, an endpoint without a port.
+/// one tenant, an endpoint without a port, a weight that is not above zero, a negative limit.
 [[nodiscard]] Result<RouteTable> read_route_table(const Document& document);
 /// Returns JSON that read_route_table() reads back to the same table.
 [[nodiscard]] std::string write_route_table(const RouteTable& table);

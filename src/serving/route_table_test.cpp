@@ -25,9 +25,12 @@ TEST(RouteTable, IsReadAsItWasWritten) {
        .model = "org/m",
        .tenant = "a/b",
        .replicas = {{.job = 4, .attempt = 2, .endpoint = "h:80", .slots = 8, .revision = 2}},
+       .tenants = {{"a", 2.5, -3, 100}},
+       .batch_deadline_s = 60,
        .canary = RoutedCanary{2, 0.25}},
       {.id = 9, .name = "other", .model = "n"}};
   table.keys = {{.sha256 = std::string(64, 'a'), .name = "k", .tenant = "a"}};
+  table.gateways = 3;
   const Result<RouteTable> again = read(write_route_table(table));
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(*again, table);
@@ -65,6 +68,15 @@ TEST(RouteTable, NamesWhatDoesNotFit) {
   EXPECT_NE(error_in(one + "]}\n- {id: 1, name: b, model: n}").find("a second service with id 1"),
             std::string::npos);
   EXPECT_NE(error_in(one + "], canary: {revision: 2, share: 1.5}}").find("expected 0 to 1"),
+            std::string::npos);
+  const auto tenants = [](const std::string& list) {
+    return error_in("epoch: 1\nservices:\n- {id: 1, name: a, model: m, tenants: [" + list + "]}");
+  };
+  EXPECT_NE(tenants("{name: a, weight: 0}").find("table.yaml:3:"), std::string::npos);
+  EXPECT_NE(tenants("{name: a, weight: 0}").find("weight 0"), std::string::npos);
+  EXPECT_NE(tenants("{name: a, tokens_per_s: -1}").find("tokens_per_s -1"), std::string::npos);
+  EXPECT_NE(tenants("{name: a}, {name: a}").find("a second tenant"), std::string::npos);
+  EXPECT_NE(tenants("], batch_deadline_s: -1, replicas: [").find("-1, expected 0 or more"),
             std::string::npos);
   EXPECT_NE(error_in("epoch: 1\nkeys: [{sha256: abc, name: k}]").find("64 lower-case"),
             std::string::npos);

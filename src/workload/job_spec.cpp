@@ -459,8 +459,10 @@ Status check_size(const RoleSpec& role, const SoftwareSpec& software) {
 /// Checks that keys of services are in no other job.
 void check_kind_of_service(SpecCheck& check, const JobSpec& job) {
   if (job.kind == JobKind::kServe) return;
+  const SourcePosition tenants =
+      job.service.tenants.empty() ? SourcePosition() : job.service.tenants.front().where;
   const std::pair<std::string_view, const SourcePosition&> keys[]{
-      {"slo", job.service.slo.where}, {"rollout", job.service.rollout.where}};
+      {"slo", job.service.slo.where}, {"tenants", tenants}, {"rollout", job.service.rollout.where}};
   for (const auto& [key, where] : keys) {
     if (where.line == 0) continue;
     SpecCheck own(where);

@@ -432,6 +432,7 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("launch", j.launch);
   visitor.optional("revisions", j.service.revisions);
   visitor.optional("slo", j.service.slo);
+  visitor.optional("tenants", j.service.tenants);
   visitor.optional("rollout", j.service.rollout);
   visitor.optional("residency", j.permitted.residency);
   visitor.optional("export_classes", j.permitted.export_classes);

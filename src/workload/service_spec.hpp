@@ -1,5 +1,5 @@
 // workload/service_spec.hpp - what only a service has in a job spec: its revision, its latencies,
-// and how another revision takes its place.
+// the shares of its tenants, and how another revision takes its place.
 //
 // Read with a job of kind Serve (workload/job_spec.hpp). Plain values.
 #pragma once
@@ -59,6 +59,8 @@ void describe(Visitor& visitor, Self& r) {
 struct SloSpec {
   std::optional<Seconds> ttft_p99;  ///< time to the first token
   std::optional<Seconds> tpot_p99;  ///< time between tokens
+  /// For how long a request of class batch may wait for a replica; none: a day.
+  std::optional<Seconds> batch_deadline;
   SourcePosition where;
 };
 
@@ -66,15 +68,35 @@ template <class Visitor, SameStruct<SloSpec> Self>
 void describe(Visitor& visitor, Self& s) {
   visitor.optional("ttft_p99", s.ttft_p99);
   visitor.optional("tpot_p99", s.tpot_p99);
+  visitor.optional("batch_deadline", s.batch_deadline);
+}
+
+/// What a tenant gets of a service when its replicas are full.
+struct ServiceTenantSpec {
+  /// Holder of a key, or path of the tenant that keys belong to, which stands for those below too.
+  std::string name;
+  double weight = 1;                   ///< tokens beside those of tenants with the same priority
+  std::int32_t priority = 0;           ///< requests of a higher one always come first
+  std::optional<double> tokens_per_s;  ///< prompts and outputs; none: no limit
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<ServiceTenantSpec> Self>
+void describe(Visitor& visitor, Self& t) {
+  visitor.sole("name", t.name);
+  visitor.optional("weight", t.weight);
+  visitor.optional("priority", t.priority);
+  visitor.optional("tokens_per_s", t.tokens_per_s);
 }
 
 struct ServiceSpec {
   std::vector<RevisionSpec> revisions;  ///< none: the job's `launch` starts the engine
   SloSpec slo;
+  std::vector<ServiceTenantSpec> tenants;  ///< others have weight 1, priority 0 and no limit
   RolloutSpec rollout;
 };
 
-/// Checks the latencies and the rollout. Errors at their positions.
+/// Checks the latencies, the tenants and the rollout. Errors at their positions.
 [[nodiscard]] Status check_service(const ServiceSpec& service);
 
 }  // namespace orrery

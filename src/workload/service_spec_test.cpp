@@ -45,6 +45,52 @@ TEST(ServiceSpecTest, TheLatenciesToKeepAreReadAndChecked) {
             "job.yaml:5:6: slo with kind Batch, expected kind Serve");
 }
 
+TEST(ServiceSpecTest, TenantsHaveSharesPrioritiesAndLimits) {
+  const std::string head =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";
+  const JobSpec spec =
+      accepted(head +
+               "tenants: [lab/a, {name: key-1, weight: 2.5, priority: -3, tokens_per_s: 1200}]\n"
+               "slo: {batch_deadline: 6 h}\n");
+  ASSERT_EQ(spec.service.tenants.size(), 2u);
+  const ServiceTenantSpec& plain = spec.service.tenants[0];
+  EXPECT_EQ(plain.name, "lab/a");
+  EXPECT_EQ(plain.weight, 1);
+  EXPECT_EQ(plain.priority, 0);
+  EXPECT_FALSE(plain.tokens_per_s);
+  const ServiceTenantSpec& key = spec.service.tenants[1];
+  EXPECT_EQ(key.weight, 2.5);
+  EXPECT_EQ(key.priority, -3);
+  EXPECT_EQ(key.tokens_per_s, 1200.0);
+  EXPECT_EQ(spec.service.slo.batch_deadline, Seconds(6 * 3600.0));
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  EXPECT_NE(write_job_spec(spec).find("tokens_per_s"), std::string::npos);
+}
+
+TEST(ServiceSpecTest, RefusesTenantsThatAreNoneWithTheirPlace) {
+  const auto tenants = [](const std::string& list) {
+    return refusal(
+        "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n"
+        "tenants: [" +
+        list + "]\n");
+  };
+  EXPECT_EQ(tenants("{name: a, weight: 0}"),
+            "job.yaml:5:11: tenant a: weight is 0, expected more than 0, at most 1000000");
+  EXPECT_EQ(tenants("{name: a, weight: 2e6}"),
+            "job.yaml:5:11: tenant a: weight is 2000000, expected more than 0, at most 1000000");
+  EXPECT_EQ(tenants("{name: a, priority: 1001}"),
+            "job.yaml:5:11: tenant a: priority is 1001, expected -1000 to 1000");
+  EXPECT_EQ(tenants("{name: a, tokens_per_s: 0}"),
+            "job.yaml:5:11: tenant a: tokens_per_s is 0, expected more than 0");
+  EXPECT_EQ(tenants("a, b, a"),
+            "job.yaml:5:17: a second tenant named \"a\", the first is at job.yaml:5:11");
+  EXPECT_TRUE(tenants("lab//a").starts_with("job.yaml:5:11: ")) << tenants("lab//a");
+  EXPECT_NE(tenants("{weight: 1}").find("name"), std::string::npos);
+  EXPECT_EQ(refusal(batch("tenants: [a]\n")),
+            "job.yaml:5:11: tenants with kind Batch, expected kind Serve");
+  EXPECT_EQ(refusal(batch("slo: {batch_deadline: 0 s}\n")).substr(0, 14), "job.yaml:5:6: ");
+}
+
 TEST(ServiceSpecTest, ARolloutSaysHowReplicasAreReplaced) {
   const std::string head =
       "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";

@@ -99,6 +99,7 @@ TEST_F(ServiceMethodsTest, AJobShowsItsServiceWithWhatGatewaysMeasured) {
   service.window_output_tokens = 60;
   service.window_requests = 3;
   service.ttft.add(Duration::milliseconds(100));
+  service.tenants = {{"lab", {.completed = 2, .output_tokens = 40}}};
   report.replicas.push_back({id, 0, 2});
   ASSERT_TRUE(sync(sync_request(report)));
   v1::GetJobRequest asked;
@@ -115,6 +116,9 @@ TEST_F(ServiceMethodsTest, AJobShowsItsServiceWithWhatGatewaysMeasured) {
   EXPECT_EQ(view.replicas(1).state(), "requested");
   EXPECT_EQ(view.counts().completed(), 3u);
   EXPECT_DOUBLE_EQ(view.tokens_s(), 6);
+  ASSERT_EQ(view.tenants_size(), 1);
+  EXPECT_EQ(view.tenants(0).name(), "lab");
+  EXPECT_EQ(view.tenants(0).counts().output_tokens(), 40u);
   EXPECT_NEAR(view.ttft_s().p50(), 0.1, 0.01);
   v1::GetJobRequest other;
   other.set_id(submit());
@@ -133,17 +137,29 @@ TEST(ServiceViews, ReadBackWhatIsWritten) {
   service.window_requests = 10;
   service.ttft.add(Duration::milliseconds(3));
   service.ttft.add(Duration::seconds(3));
+  service.tenants = {{"lab/a", {6, 5, 4, 3, 2, 1}}};
   const GatewayReport read = gateway_report(sync_request(report));
   EXPECT_EQ(read.epoch, 7u);
   EXPECT_EQ(read.replicas.at(0).in_flight, 9u);
   EXPECT_EQ(read.services.at(0).counts.output_tokens, 6u);
+  ASSERT_EQ(read.services[0].tenants.size(), 1u);
+  EXPECT_EQ(read.services[0].tenants[0].name, "lab/a");
+  EXPECT_EQ(read.services[0].tenants[0].counts.completed, 6u);
+  EXPECT_EQ(read.services[0].tenants[0].counts.output_tokens, 1u);
   EXPECT_EQ(read.services[0].window, Duration::milliseconds(1500));
   EXPECT_EQ(read.services[0].window_requests, 10u);
   EXPECT_EQ(read.services[0].ttft.count(), 2u);
   EXPECT_EQ(read.services[0].ttft.quantile(1), service.ttft.quantile(1));
   const RouteTable table{.epoch = 3,
-                         .services = {{4, "chat", "gpt", "a/b", {{4, 1, "h:1", 8}}}},
-                         .keys = {{"00", "n", "a"}}};
+                         .services = {{.id = 4,
+                                       .name = "chat",
+                                       .model = "gpt",
+                                       .tenant = "a/b",
+                                       .replicas = {{4, 1, "h:1", 8}},
+                                       .tenants = {{"a", 2.5, -3, 100}},
+                                       .batch_deadline_s = 60}},
+                         .keys = {{"00", "n", "a"}},
+                         .gateways = 3};
   v1::SyncGatewayResponse response;
   response.set_epoch(3);
   add_routes(table, response);

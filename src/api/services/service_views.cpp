@@ -1,5 +1,7 @@
 #include "api/services/service_views.hpp"
 
+#include <algorithm>
+
 namespace orrery {
 namespace {
 
@@ -41,6 +43,16 @@ void write_counts(const ServiceCounts& counts, v1::ServiceCounts& to) {
   to.set_failed(counts.failed);
   to.set_prompt_tokens(counts.prompt_tokens);
   to.set_output_tokens(counts.output_tokens);
+}
+
+using Tenants = google::protobuf::RepeatedPtrField<v1::TenantUsage>;
+
+void write_tenants(const std::vector<CallerCounts>& from, Tenants& to) {
+  for (const CallerCounts& each : from) {
+    v1::TenantUsage& tenant = *to.Add();
+    tenant.set_name(each.name);
+    write_counts(each.counts, *tenant.mutable_counts());
+  }
 }
 
 void write_quantiles(const LatencyHistogram& from, v1::Quantiles& to) {
@@ -104,6 +116,9 @@ GatewayReport gateway_report(const v1::SyncGatewayRequest& request) {
     service.window_requests = each.window_requests();
     service.ttft = histogram(each.ttft());
     service.tpot = histogram(each.tpot());
+    for (const v1::TenantUsage& tenant : each.tenants()) {
+      service.tenants.push_back({tenant.name(), counts_of(tenant.counts())});
+    }
     if (!each.has_canary()) continue;
     service.canary = CanaryReport{.revision = each.canary().revision(),
                                   .canary = arm_of(each.canary().canary()),
@@ -130,6 +145,7 @@ v1::SyncGatewayRequest sync_request(const GatewayReport& report) {
     service.set_window_requests(each.window_requests);
     add_buckets(each.ttft, *service.mutable_ttft());
     add_buckets(each.tpot, *service.mutable_tpot());
+    write_tenants(each.tenants, *service.mutable_tenants());
     if (!each.canary) continue;
     v1::CanaryReport& canary = *service.mutable_canary();
     canary.set_revision(each.canary->revision);
@@ -146,6 +162,7 @@ v1::SyncGatewayRequest sync_request(const GatewayReport& report) {
 }
 
 void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
+  response.set_gateways(table.gateways);
   for (const RoutedService& each : table.services) {
     v1::RoutedService& service = *response.add_services();
     service.set_id(each.id);
@@ -160,6 +177,14 @@ void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
       replica.set_slots(one.slots);
       replica.set_revision(one.revision);
     }
+    for (const RoutedTenant& one : each.tenants) {
+      v1::RoutedTenant& tenant = *service.add_tenants();
+      tenant.set_name(one.name);
+      tenant.set_weight(one.weight);
+      tenant.set_priority(one.priority);
+      tenant.set_tokens_per_s(one.tokens_per_s);
+    }
+    service.set_batch_deadline_s(each.batch_deadline_s);
     if (!each.canary) continue;
     service.mutable_canary()->set_revision(each.canary->revision);
     service.mutable_canary()->set_share(each.canary->share);
@@ -173,7 +198,10 @@ void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
 }
 
 RouteTable routes_of(const v1::SyncGatewayResponse& response) {
-  RouteTable table{.epoch = response.epoch(), .services = {}, .keys = {}};
+  RouteTable table{.epoch = response.epoch(),
+                   .services = {},
+                   .keys = {},
+                   .gateways = std::max(response.gateways(), 1U)};
   for (const v1::RoutedService& each : response.services()) {
     RoutedService& service = table.services.emplace_back();
     service.id = each.id();
@@ -184,6 +212,10 @@ RouteTable routes_of(const v1::SyncGatewayResponse& response) {
       service.replicas.push_back(
           {one.job(), one.attempt(), one.endpoint(), one.slots(), one.revision()});
     }
+    for (const v1::RoutedTenant& one : each.tenants()) {
+      service.tenants.push_back({one.name(), one.weight(), one.priority(), one.tokens_per_s()});
+    }
+    service.batch_deadline_s = each.batch_deadline_s();
     if (!each.has_canary()) continue;
     service.canary = RoutedCanary{each.canary().revision(), each.canary().share()};
   }
@@ -216,6 +248,7 @@ v1::ServiceView service_view(const ServiceSummary& summary, const State& state) 
   }
   const ServiceReport& measured = summary.measured;
   write_counts(measured.counts, *view.mutable_counts());
+  write_tenants(measured.tenants, *view.mutable_tenants());
   view.set_window_s(measured.window.count_seconds());
   view.set_window_requests(measured.window_requests);
   if (measured.ttft.count() > 0) write_quantiles(measured.ttft, *view.mutable_ttft_s());

@@ -73,6 +73,18 @@ ArmReport& operator+=(ArmReport& sum, const ArmReport& more) {
   return sum;
 }
 
+/// Adds up what two gateways counted of each tenant; both lists and the sum are by name.
+void add(std::vector<CallerCounts>& sum, const std::vector<CallerCounts>& more) {
+  for (const CallerCounts& each : more) {
+    const auto at = std::ranges::lower_bound(sum, each.name, {}, &CallerCounts::name);
+    if (at != sum.end() && at->name == each.name) {
+      at->counts += each.counts;
+    } else {
+      sum.insert(at, each);
+    }
+  }
+}
+
 void add(ServiceReport& sum, const ServiceReport& more) {
   sum.counts += more.counts;
   sum.window = std::max(sum.window, more.window);
@@ -81,6 +93,23 @@ void add(ServiceReport& sum, const ServiceReport& more) {
   sum.window_requests += more.window_requests;
   sum.ttft += more.ttft;
   sum.tpot += more.tpot;
+  add(sum.tenants, more.tenants);
+}
+
+std::vector<RoutedTenant> routed(const std::vector<ServiceTenantSpec>& tenants) {
+  std::vector<RoutedTenant> made;
+  for (const ServiceTenantSpec& each : tenants) {
+    made.push_back({each.name, each.weight, each.priority, each.tokens_per_s.value_or(0)});
+  }
+  return made;
+}
+
+/// Whether a table has limits, which its gateways share.
+bool has_limits(const RouteTable& table) {
+  return std::ranges::any_of(table.services, [](const RoutedService& service) {
+    return std::ranges::any_of(service.tenants,
+                               [](const RoutedTenant& each) { return each.tokens_per_s > 0; });
+  });
 }
 
 const ServiceReport* report_on(const GatewayReport& gateway, std::uint64_t service) {
@@ -168,6 +197,7 @@ const ServiceBook::KnownRevision& ServiceBook::revision(std::uint64_t service, s
     const ServiceSpec said = service_in(spec);
     known.id = said.revisions.empty() ? fmt::format("{}", number) : said.revisions.front().id;
     known.slo = said.slo;
+    known.tenants = said.tenants;
   }
   return known;
 }
@@ -181,6 +211,10 @@ const RouteTable& ServiceBook::table() {
     service.name = service_name(request.name);
     service.model = model_of(service.id, service.name, known.revision.texts.spec);
     service.tenant = state_.tenants().path(request.tenant);
+    const KnownRevision& said =
+        revision(service.id, known.revision.number, known.revision.texts.spec);
+    service.tenants = routed(said.tenants);
+    if (said.slo.batch_deadline) service.batch_deadline_s = said.slo.batch_deadline->value();
     for (const JobId replica : known.live) {
       const Job& job = state_.job(replica);
       if (!takes_requests(job)) continue;
@@ -199,9 +233,14 @@ const RouteTable& ServiceBook::table() {
     const auto [at, fresh] = by_model.try_emplace({service.tenant, service.model}, service);
     if (!fresh && at->second.replicas.empty() && !service.replicas.empty()) at->second = service;
   }
+  forget_silent();
   RouteTable next{.epoch = table_.epoch, .services = {}, .keys = keys_};
   for (auto& [key, service] : by_model) next.services.push_back(std::move(service));
   std::ranges::sort(next.services, {}, &RoutedService::id);
+  // Without limits, a gateway that comes or goes is no change.
+  if (has_limits(next)) {
+    next.gateways = static_cast<std::uint32_t>(std::max<std::size_t>(gateways_.size(), 1));
+  }
   if (next == table_ && table_.epoch != 0) return table_;
   const auto milliseconds =
       static_cast<std::uint64_t>((clock_.wall() - Instant()).count_ns() / 1'000'000);

@@ -2,8 +2,10 @@
 // its gateways route by, and what gateways and replicas have measured.
 //
 // Each replica of a service is a job of kind Serve (control/services/service_table.hpp). The table
-// follows from control's state and the keys alone. Owned by the controller, on its loop; soft:
-// after a takeover gateways report again, and meanwhile route by their last table. Invariants:
+// follows from control's state, the keys and, where tenants have limits, the number of gateways
+// that report, each of which grants its share of a limit. Owned by the controller, on its loop;
+// soft: after a takeover gateways report again, and meanwhile route by their last table.
+// Invariants:
 // 1. A replica is in the table only while its job runs and the report of its present attempt says
 //    ready.
 // 2. Epochs grow with every change of the table, also from one controller to the next: they count
@@ -117,6 +119,7 @@ class ServiceBook {
   struct KnownRevision {
     std::string id;
     SloSpec slo;
+    std::vector<ServiceTenantSpec> tenants;
   };
   /// What is known of a service since this controller heard of it.
   struct Account {

@@ -108,6 +108,46 @@ TEST_F(ServiceBookTest, ShowsEachReplicaAndWhatTheGatewaysMeasured) {
   EXPECT_TRUE(summary.usd_per_million_tokens);
 }
 
+TEST_F(ServiceBookTest, TheTableCarriesTheTenantsOfTheSpecAndHowManyGatewaysShareTheirLimits) {
+  ASSERT_TRUE(submit(service("plain", 1)));
+  const GatewayReport first = measured(0, 1);
+  GatewayReport second = measured(0, 1);
+  second.gateway = "g2";
+  book().take(first);
+  book().take(second);
+  EXPECT_EQ(book().table().gateways, 1u) << "no tenant has a limit";
+  std::string text = service("other", 1);
+  text.replace(text.find("model: gpt"), 10, "model: own");
+  ASSERT_TRUE(submit(text +
+                     "tenants: [{name: lab, weight: 2, priority: 1, tokens_per_s: 50}, key-1]\n"
+                     "slo: {batch_deadline: 60 s}\n"));
+  const RouteTable table = book().table();
+  ASSERT_EQ(table.services.size(), 2u);
+  EXPECT_TRUE(table.services[0].tenants.empty());
+  const RoutedService& other = table.services[1];
+  EXPECT_EQ(other.tenants, (std::vector<RoutedTenant>{{"lab", 2, 1, 50}, {"key-1", 1, 0, 0}}));
+  EXPECT_EQ(other.batch_deadline_s, 60);
+  EXPECT_EQ(table.gateways, 2u);
+}
+
+TEST_F(ServiceBookTest, AddsUpWhatGatewaysCountedOfEachTenant) {
+  run_service(1);
+  GatewayReport first = measured(0, 1);
+  first.services[0].tenants = {{"a", {.completed = 1}}, {"c", {.shed = 2}}};
+  GatewayReport second = measured(0, 1);
+  second.gateway = "g2";
+  second.services[0].tenants = {{"b", {.failed = 3}}, {"c", {.shed = 4, .prompt_tokens = 5}}};
+  book().take(first);
+  book().take(second);
+  const std::vector<CallerCounts> tenants = book().summary(JobId(0)).measured.tenants;
+  ASSERT_EQ(tenants.size(), 3u);
+  EXPECT_EQ(tenants[0].name, "a");
+  EXPECT_EQ(tenants[0].counts.completed, 1u);
+  EXPECT_EQ(tenants[1].name, "b");
+  EXPECT_EQ(tenants[2].counts.shed, 6u);
+  EXPECT_EQ(tenants[2].counts.prompt_tokens, 5u);
+}
+
 TEST_F(ServiceBookTest, AGatewayThatStartsAnewDoesNotTakeTokensBack) {
   run_service(1);
   book().take(measured(0, 10));

@@ -98,6 +98,25 @@ std::string counts_text(const v1::ServiceCounts& counts) {
                      counted(counts.output_tokens(), "token"));
 }
 
+/// Returns what each tenant has used; "": none has used anything.
+std::string tenants_text(const v1::ServiceView& service) {
+  if (service.tenants().empty()) return "";
+  TextTable table({{"TENANT"},
+                   {"REQUESTS", Align::kRight},
+                   {"SHED", Align::kRight},
+                   {"TOKENS IN", Align::kRight},
+                   {"TOKENS OUT", Align::kRight}});
+  for (const v1::TenantUsage& tenant : service.tenants()) {
+    const v1::ServiceCounts& counts = tenant.counts();
+    const std::uint64_t requests =
+        counts.completed() + counts.cancelled() + counts.shed() + counts.failed();
+    table.add({one_line(tenant.name()), fmt::format("{}", requests),
+               fmt::format("{}", counts.shed()), fmt::format("{}", counts.prompt_tokens()),
+               fmt::format("{}", counts.output_tokens())});
+  }
+  return "\n" + table.text();
+}
+
 }  // namespace
 
 std::string latency_text(double seconds) {
@@ -119,7 +138,7 @@ std::string service_text(const LiveText& text, const v1::ServiceView& service) {
                                 : fmt::format(" at {}", fmt::join(service.endpoints(), ", "));
   return one_line(fmt::format("service {}: model {}{}", service.name(), service.model(), where)) +
          "\n" + update_text(service) + replicas_text(text, service) + "\n" + figures_text(service) +
-         counts_text(service.counts());
+         counts_text(service.counts()) + tenants_text(service);
 }
 
 }  // namespace orrery

@@ -95,6 +95,25 @@ TEST(ServiceTextTest, WhatWasMeasuredStandsBesideWhatWasPredicted) {
       << text;
 }
 
+TEST(ServiceTextTest, EachTenantIsShownWithWhatItUsed) {
+  v1::ServiceView service = chat();
+  EXPECT_EQ(service_text({}, service).find("TENANT"), std::string::npos);
+  for (const char* name : {"lab/a", "key-1"}) {
+    v1::TenantUsage& tenant = *service.add_tenants();
+    tenant.set_name(name);
+    tenant.mutable_counts()->set_completed(10);
+    tenant.mutable_counts()->set_shed(3);
+    tenant.mutable_counts()->set_prompt_tokens(700);
+    tenant.mutable_counts()->set_output_tokens(80);
+  }
+  const std::string text = service_text({}, service);
+  EXPECT_TRUE(
+      text.ends_with("TENANT  REQUESTS  SHED  TOKENS IN  TOKENS OUT\n"
+                     "lab/a         13     3        700          80\n"
+                     "key-1         13     3        700          80\n"))
+      << text;
+}
+
 TEST(ServiceTextTest, AServiceWithoutAGatewayIsTold) {
   v1::ServiceView service = chat();
   service.clear_endpoints();
