@@ -38,6 +38,7 @@ struct GatewayService {
   std::string tenant;
   std::optional<std::uint32_t> index;  ///< in the newest table; none: not in it
   std::list<GatewayCall*> queue;       ///< calls that wait, oldest first
+  std::size_t picks_waiting = 0;       ///< requests of a picker that wait beside them
   ServiceStats stats;
   double output_tokens_mean = 64;  ///< of the requests so far, newer ones weigh more
 };
