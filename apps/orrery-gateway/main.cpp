@@ -54,6 +54,9 @@ class GatewayProgram {
     if (!ending) return complain(ending.error());
     auto reloading = watch_signals(real_.loop(), DaemonSignals::kReload, [this] { reload(); });
     if (!reloading) return complain(reloading.error());
+    if (!gateway_->picker_address().empty()) {
+      log_.info(now(), "picker serves", {{"address", gateway_->picker_address()}});
+    }
     log_.info(now(), "gateway serves",
               {{"address", gateway_->address()},
                {"name", options_.gateway.name},
@@ -158,6 +161,12 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--otlp", options.gateway.otlp,
                  "http://HOST:PORT of a receiver of OpenTelemetry traces (OTLP over HTTP)");
+  app.add_option("--picker", options.gateway.picker.address,
+                 "HOST:PORT at which Envoy finds an endpoint picker of the Gateway API Inference "
+                 "Extension; plain gRPC, for a private network");
+  app.add_option("--picker-tenant", options.gateway.picker.tenant,
+                 "requests that come by the picker need no key, where Envoy has checked who sends "
+                 "them: they may call the services of this tenant and those below");
   app.add_option("--drain", options.drain_s, "seconds for which SIGTERM lets running requests end")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
@@ -178,6 +187,6 @@ int main(int count, char** arguments) {
   if (const auto status = orrery::parse_options(app, count, arguments)) return *status;
   orrery::block_signals(orrery::DaemonSignals::kEnd);
   orrery::block_signals(orrery::DaemonSignals::kReload);
-  const orrery::GrpcLibrary library;
+  const orrery::GrpcLibrary library(orrery::GrpcLibrary::Lines::kHidden);
   return orrery::serve(std::move(options));
 }

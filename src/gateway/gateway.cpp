@@ -8,6 +8,7 @@
 #include "gateway/gateway_call.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/gateway_pages.hpp"
+#include "gateway/picker/picker.hpp"
 #include "gateway/request_facts.hpp"
 
 namespace orrery {
@@ -63,21 +64,36 @@ class HttpGateway final : public Gateway, public WebHandler {
     Result<std::unique_ptr<WebServer>> server = WebServer::listen(loop, options, *this);
     if (!server) return forward_error(server);
     server_ = *std::move(server);
+    if (core_.options().picker.address.empty()) return {};
+    Result<std::unique_ptr<Picker>> picker = Picker::start(loop, core_);
+    if (!picker) return forward_error(picker);
+    picker_ = *std::move(picker);
     return {};
   }
 
   void export_spans(SpanReceiver receiver) { core_.export_spans(std::move(receiver)); }
 
   const std::string& address() const override { return server_->address(); }
-  void set_table(RouteTable table) override { core_.set_table(std::move(table)); }
+  std::string picker_address() const override { return picker_ ? picker_->address() : ""; }
+  void set_table(RouteTable table) override {
+    core_.set_table(std::move(table));
+    if (picker_) picker_->look();
+  }
   const RouteTable& table() const override { return core_.table(); }
   GatewayReport report() const override {
     GatewayReport report = report_of(core_);
     if (report.url.empty()) report.url = "http://" + address();
     return report;
   }
-  std::size_t calls() const override { return core_.calls(); }
-  void stop(Callback stopped) override { server_->stop(std::move(stopped)); }
+  std::size_t calls() const override {
+    return core_.calls() + (picker_ ? picker_->calls() : std::size_t{0});
+  }
+  void stop(Callback stopped) override {
+    if (!picker_) return server_->stop(std::move(stopped));
+    server_->stop(
+        [this, stopped = std::move(stopped)]() mutable { picker_->stop(std::move(stopped)); });
+    picker_->refuse();
+  }
 
   void on_request(WebExchange exchange) override {
     const WebRequest& request = exchange.request();
@@ -176,6 +192,7 @@ class HttpGateway final : public Gateway, public WebHandler {
   mutable GatewayCore core_;
   RequestReader reader_;
   std::unique_ptr<WebServer> server_;
+  std::unique_ptr<Picker> picker_;  ///< null: there is none
 };
 
 }  // namespace

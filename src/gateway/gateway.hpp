@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.hpp"
@@ -29,6 +30,17 @@
 
 namespace orrery {
 
+/// The endpoint picker for Envoy (gateway/picker/picker.hpp).
+struct PickerOptions {
+  std::string address;  ///< "HOST:PORT"; empty: there is none
+  /// Clients need no key: they may call the services of this tenant and those below. None: as at
+  /// the gateway itself.
+  std::optional<std::string> tenant;
+  std::size_t body_bytes_max = std::size_t{16} << 20;
+  std::size_t held_bytes_max = std::size_t{512} << 20;  ///< of all bodies that are collected
+  std::size_t streams_max = 10'000;
+};
+
 struct GatewayOptions {
   WebServerOptions server;
   std::string name = "gateway";
@@ -36,6 +48,7 @@ struct GatewayOptions {
   Duration wait = Duration::seconds(10);  ///< for a replica of a service that has none
   Duration queue_wait = Duration::seconds(60);  ///< for one of a service whose replicas are full
   RouterOptions router;
+  PickerOptions picker;
   std::size_t explained_max = 4096;  ///< newest routing decisions kept for /explain
   std::string otlp;  ///< URL of the receiver of spans (OTLP over HTTP); empty: none are sent
 };
@@ -49,6 +62,8 @@ class Gateway {
 
   /// "HOST:PORT" with the port chosen.
   [[nodiscard]] virtual const std::string& address() const = 0;
+  /// Where its endpoint picker listens; empty: it has none.
+  [[nodiscard]] virtual std::string picker_address() const = 0;
   /// Routes new calls by this table, one of an older epoch too. Waiting calls are looked at again.
   virtual void set_table(RouteTable table) = 0;
   [[nodiscard]] virtual const RouteTable& table() const = 0;

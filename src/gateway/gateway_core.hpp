@@ -47,6 +47,7 @@ struct GatewayService {
   WaitingCalls queue;
   CallerAccounts tenants;
   Duration batch_wait = kBatchWait;  ///< how long requests of class batch wait at least
+  std::size_t picks_waiting = 0;     ///< requests of a picker that wait beside them
   ServiceStats stats;
   CanaryStats canary;
   double output_tokens_mean = 64;   ///< of the requests so far, newer ones weigh more

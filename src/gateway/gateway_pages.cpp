@@ -158,7 +158,7 @@ void add_latencies(MetricsText& text, GatewayCore& core) {
 void add_load(MetricsText& text, GatewayCore& core) {
   text.family("requests_waiting", "gauge", "Requests that wait for a replica.");
   for (const GatewayService& service : routed(core)) {
-    text.sample(service_label(service), service.queue.size());
+    text.sample(service_label(service), service.queue.size() + service.picks_waiting);
   }
   text.family("requests_in_flight", "gauge", "Requests at a replica.");
   for (const GatewayService& service : routed(core)) {
