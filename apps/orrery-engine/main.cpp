@@ -22,6 +22,7 @@
 #include "base/system/daemon_signals.hpp"
 #include "base/system/free_address.hpp"
 #include "base/system/real_env.hpp"
+#include "control/setup.hpp"
 #include "workload/engine_flags.hpp"
 
 namespace orrery {
@@ -37,6 +38,9 @@ struct Options {
 };
 
 constexpr const char* kProgram = "orrery-engine";
+
+// Else SIGKILL would take an engine its last requests, and the reason of its end from people.
+static_assert(EngineTimes().drain_max + EngineTimes().grace < ControlTiming().drain);
 
 /// Returns how the engine is started and asked; writes the file that it reads its options from.
 Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
@@ -96,7 +100,10 @@ constexpr const char* kHelp =
     "  orrery-engine --engine vllm --artifact /models/llama --model llama\n"
     "  orrery-engine --engine llamacpp --artifact /models/llama.gguf --model llama -- -np 4\n\n"
     "Orrery starts it for revisions whose engine is one of these. What follows -- goes to the "
-    "engine.\n";
+    "engine.\n\n"
+    "SIGTERM lets the engine's requests end for 95 s, then the engine has 15 s to end: Orrery "
+    "kills a replica two minutes after it has told it to end. A second SIGTERM does not wait for "
+    "requests.\n";
 
 }  // namespace
 }  // namespace orrery

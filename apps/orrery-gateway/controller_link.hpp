@@ -14,7 +14,7 @@
 #include "api/grpc/client.hpp"
 #include "base/env.hpp"
 #include "base/log.hpp"
-#include "executor/side_thread.hpp"
+#include "base/threads/side_thread.hpp"
 #include "serving/gateway_report.hpp"
 #include "serving/route_table.hpp"
 

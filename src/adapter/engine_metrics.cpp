@@ -29,7 +29,8 @@ constexpr std::array kOrreryNames = {
     MetricName{&Load::waiting, "orrery_serve_requests_waiting"},
     MetricName{&Load::kv_usage, "orrery_serve_kv_usage_ratio", "", Sum::kMean},
     MetricName{&Load::blocks, "orrery_serve_kv_blocks"},
-    MetricName{&Load::generated, "orrery_serve_generation_tokens_total"}};
+    MetricName{&Load::generated, "orrery_serve_generation_tokens_total"},
+    MetricName{&Load::steps, "orrery_serve_generation_tokens_total"}};
 
 // Until 0.9 the share was called gpu_cache_usage_perc, from 0.10 to 0.12 it had both names. A few
 // releases of the first engine wrote counters without "_total".
@@ -41,9 +42,12 @@ constexpr std::array kVllmNames = {
     MetricName{&Load::block_tokens, "vllm:cache_config_info", "block_size", Sum::kMean},
     MetricName{&Load::blocks, "vllm:cache_config_info", "num_gpu_blocks"},
     MetricName{&Load::generated, "vllm:generation_tokens_total"},
-    MetricName{&Load::generated, "vllm:generation_tokens"}};
+    MetricName{&Load::generated, "vllm:generation_tokens"},
+    MetricName{&Load::steps, "vllm:generation_tokens_total"},
+    MetricName{&Load::steps, "vllm:generation_tokens"}};
 
-// From 0.5.11 on the pages have metrics of their own.
+// From 0.5.11 on the pages have metrics of their own. Tokens are counted as their request ends, the
+// times between them as they come.
 constexpr std::array kSglangNames = {
     MetricName{&Load::running, "sglang:num_running_reqs"},
     MetricName{&Load::waiting, "sglang:num_queue_reqs"},
@@ -52,8 +56,10 @@ constexpr std::array kSglangNames = {
     MetricName{&Load::block_tokens, "sglang:cache_config_info", "page_size", Sum::kMean},
     MetricName{&Load::blocks, "sglang:num_pages"},
     MetricName{&Load::blocks, "sglang:cache_config_info", "num_pages"},
-    MetricName{&Load::generated, "sglang:generation_tokens_total"}};
+    MetricName{&Load::generated, "sglang:generation_tokens_total"},
+    MetricName{&Load::steps, "sglang:inter_token_latency_seconds_count"}};
 
+// It counts tokens as their request ends, and no steps.
 constexpr std::array kTrtllmNames = {
     MetricName{&Load::running, "trtllm_num_requests_running"},
     MetricName{&Load::waiting, "trtllm_num_requests_waiting"},
@@ -62,11 +68,13 @@ constexpr std::array kTrtllmNames = {
     MetricName{&Load::blocks, "trtllm_kv_cache_max_blocks"},
     MetricName{&Load::generated, "trtllm_generation_tokens_total"}};
 
+// It counts tokens as their request ends.
 constexpr std::array kLlamacppNames = {
     MetricName{&Load::running, "llamacpp:requests_processing"},
     MetricName{&Load::waiting, "llamacpp:requests_deferred"},
     MetricName{&Load::kv_usage, "llamacpp:kv_cache_usage_ratio", "", Sum::kMean},
-    MetricName{&Load::generated, "llamacpp:tokens_predicted_total"}};
+    MetricName{&Load::generated, "llamacpp:tokens_predicted_total"},
+    MetricName{&Load::steps, "llamacpp:n_decode_total"}};
 
 std::span<const MetricName> names_of(EngineName engine) {
   switch (engine) {
@@ -114,8 +122,13 @@ std::optional<bool> EngineLoad::busy() const {
   return running.value_or(0) + waiting.value_or(0) > 0;
 }
 
+bool EngineLoad::stands_since(const EngineLoad& earlier) const {
+  return busy().value_or(false) && steps && steps == earlier.steps &&
+         generated == earlier.generated;
+}
+
 EngineLoad engine_load(EngineName engine, std::string_view metrics) {
-  constexpr std::size_t kNamesMax = 8;
+  constexpr std::size_t kNamesMax = 10;
   const std::span<const MetricName> names = names_of(engine);
   std::array<Found, kNamesMax> found{};
   read_prometheus(metrics, [&](const MetricSample& sample) {

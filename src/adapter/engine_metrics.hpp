@@ -22,9 +22,14 @@ struct EngineLoad {
   std::optional<double> block_tokens;  ///< tokens of a block of it
   std::optional<double> blocks;        ///< blocks of it
   std::optional<double> generated;     ///< tokens since the engine began
+  /// Something that is counted with each step or token, not only once a request has ended.
+  std::optional<double> steps;
 
   /// Whether requests are there; none: unknown.
   [[nodiscard]] std::optional<bool> busy() const;
+  /// Whether requests are there of which nothing was counted since an earlier answer, although the
+  /// engine counts steps.
+  [[nodiscard]] bool stands_since(const EngineLoad& earlier) const;
 };
 
 [[nodiscard]] EngineLoad engine_load(EngineName engine, std::string_view metrics);

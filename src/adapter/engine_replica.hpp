@@ -28,12 +28,13 @@
 
 namespace orrery {
 
-/// Limits of an engine's life.
+/// Limits of an engine's life. A drain and its grace end before control kills the replica
+/// (ControlTiming::drain in control/setup.hpp).
 struct EngineTimes {
   Duration look = Duration::milliseconds(250);  ///< between questions for its health, at first
   Duration start_max = Duration::hours(2);      ///< until it is healthy
-  Duration drain_max = Duration::minutes(10);
-  Duration grace = Duration::seconds(30);  ///< from SIGTERM to SIGKILL
+  Duration drain_max = Duration::seconds(95);
+  Duration grace = Duration::seconds(15);  ///< from SIGTERM to SIGKILL
 };
 
 class EngineReplica {

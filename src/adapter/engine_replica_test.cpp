@@ -207,6 +207,26 @@ TEST_F(EngineReplicaTest, ABusyEngineIsNotAskedForTokens) {
   EXPECT_NE(end().find("is sick"), std::string::npos);
 }
 
+TEST_F(EngineReplicaTest, AnEngineThatIsBusyAndCountsNoTokenIsKilled) {
+  tell("running", "2");
+  tell("uncounted");
+  options_.watch.stall_max = Duration::milliseconds(300);
+  start();
+  ASSERT_TRUE(reaches("ready"));
+  runner_.run_for(Duration::seconds(1));
+  EXPECT_FALSE(ended_) << "an engine that counts no tokens gives no evidence";
+  tell("counts");
+  std::filesystem::remove(home_ / "uncounted");
+  runner_.run_for(Duration::seconds(1));
+  EXPECT_FALSE(ended_);
+  std::filesystem::remove(home_ / "counts");
+  const std::string why = end();
+  EXPECT_NE(why.find("is sick: 2 requests run and 0 wait, and it has counted no token for 300 ms"),
+            std::string::npos)
+      << why;
+  EXPECT_FALSE(lives(told("pid")));
+}
+
 TEST_F(EngineReplicaTest, AnEngineThatIsFullOrCountsTokensIsAtWork) {
   start();
   ASSERT_TRUE(reaches("ready"));

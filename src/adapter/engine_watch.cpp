@@ -16,7 +16,8 @@ EngineWatch::EngineWatch(RealLoop& loop, EngineWatchOptions options,
     : loop_(loop),
       options_(std::move(options)),
       sick_(std::move(sick)),
-      calls_(loop, options_.endpoint) {
+      calls_(loop, options_.endpoint),
+      moved_(RealClock().now_monotonic()) {
   wait();
 }
 
@@ -47,6 +48,13 @@ void EngineWatch::ask_load() {
 
 void EngineWatch::take_load(const EngineLoad& load) {
   const EngineLoad before = std::exchange(load_, load);
+  const Instant now = RealClock().now_monotonic();
+  if (!load.stands_since(before)) moved_ = now;
+  if (now - moved_ >= options_.stall_max) {
+    return end(fmt::format("{} requests run and {} wait, and it has counted no token for {}",
+                           load.running.value_or(0), load.waiting.value_or(0),
+                           options_.stall_max.text()));
+  }
   const bool computes = before.generated && load.generated && *load.generated > *before.generated;
   if (no_token_ ? computes : load.busy().value_or(false)) return note_well();
   ask_token();
@@ -70,8 +78,12 @@ void EngineWatch::note_well() {
 
 void EngineWatch::note_failure(const std::string& what) {
   if (++failures_ < options_.failures_max) return wait();
+  end(fmt::format("{}, {} times in a row", what, failures_));
+}
+
+void EngineWatch::end(const std::string& what) {
   const auto sick = std::exchange(sick_, nullptr);
-  sick(fmt::format("{}, {} times in a row", what, failures_));
+  sick(what);
 }
 
 // --- Drain --------------------------------------------------------------------------------------

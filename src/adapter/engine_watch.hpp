@@ -5,7 +5,8 @@
 // no request, or that has none, is asked for a token. What fails is asked again; `failures_max`
 // failures in a row end the watch. After a token that did not come in time the engine may count the
 // question as running for ever, so that it is asked on, idle or not, until tokens come: those that
-// the engine counts, or one of its own. Used on the loop; its end ends it without a call of `sick`.
+// the engine counts, or one of its own. An engine that counts steps, but none for `stall_max` while
+// requests are there, is sick, too. Used on the loop; its end ends it without a call of `sick`.
 #pragma once
 
 #include <functional>
@@ -24,6 +25,8 @@ struct EngineWatchOptions {
   Duration pause = Duration::seconds(10);
   Duration health_max = Duration::seconds(30);
   Duration token_max = Duration::seconds(60);
+  /// Without a step; the longest prompt is computed in less.
+  Duration stall_max = Duration::minutes(5);
   int failures_max = 3;
 };
 
@@ -44,12 +47,14 @@ class EngineWatch {
   void ask_token();
   void note_well();
   void note_failure(const std::string& what);
+  void end(const std::string& what);
 
   RealLoop& loop_;
   EngineWatchOptions options_;
   std::function<void(const std::string&)> sick_;
   EngineCalls calls_;
   EngineLoad load_;  ///< the newest
+  Instant moved_;    ///< when it last stood for no stall
   int failures_ = 0;
   bool no_token_ = false;  ///< the last question for a token failed
   std::optional<TimerId> timer_;
@@ -66,7 +71,7 @@ class EngineDrain {
   struct Options {
     EngineName engine = EngineName::kVllm;
     std::string endpoint;
-    Duration limit = Duration::minutes(10);
+    Duration limit;
     Duration pause = Duration::milliseconds(200);
   };
 

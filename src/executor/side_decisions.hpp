@@ -11,12 +11,12 @@
 #include <optional>
 
 #include "base/env.hpp"
+#include "base/threads/side_thread.hpp"
 #include "control/core/core.hpp"
 #include "executor/live/live_counts.hpp"
 #include "executor/live/live_host.hpp"
 #include "executor/live/live_setup.hpp"
 #include "executor/side_reads.hpp"
-#include "executor/side_thread.hpp"
 
 namespace orrery {
 

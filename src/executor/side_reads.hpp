@@ -13,9 +13,9 @@
 #include <functional>
 
 #include "base/env.hpp"
+#include "base/threads/side_thread.hpp"
 #include "control/core/held_situation.hpp"
 #include "executor/live/live_host.hpp"
-#include "executor/side_thread.hpp"
 
 namespace orrery {
 

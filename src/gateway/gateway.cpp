@@ -111,7 +111,7 @@ class HttpGateway final : public Gateway, public WebHandler {
       }
     } else if (path == "/metrics") {
       exchange.respond(200, "text/plain; version=0.0.4", metrics_text(core_));
-    } else if (path == "/healthz") {
+    } else if (path == "/healthz" || path == "/health") {
       exchange.respond(200, kJson,
                        fmt::format(R"({{"status":"ok","epoch":{}}})", core_.table().epoch));
     } else if (path.starts_with(kExplain)) {

@@ -313,7 +313,9 @@ TEST_F(GatewayTest, KeepsServicesApart) {
   EXPECT_NE(other.find(R"("id":"e")"), std::string::npos);
   EXPECT_EQ(other.find(R"("id":"m")"), std::string::npos);
   EXPECT_TRUE(ask(get("/v1/models", "bad")).starts_with("HTTP/1.1 401"));
-  EXPECT_TRUE(ask(get("/healthz", "bad")).starts_with("HTTP/1.1 200"));
+  for (const char* path : {"/healthz", "/health"}) {
+    EXPECT_TRUE(ask(get(path, "bad")).starts_with("HTTP/1.1 200")) << path;
+  }
   const std::string metrics = ask(get("/metrics", "bad"));
   EXPECT_NE(metrics.find("orrery_gateway_requests_total{service=\"embed\",tenant=\"org/b\","
                          "outcome=\"completed\"} 1\n"),

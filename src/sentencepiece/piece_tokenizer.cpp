@@ -178,6 +178,12 @@ void PieceTokenizer::encode_bytes(std::string_view bytes, std::vector<std::int32
   for (const char byte : bytes) to.push_back(bytes_[static_cast<unsigned char>(byte)]);
 }
 
+std::optional<std::size_t> PieceTokenizer::bytes_of_a_token() const {
+  std::size_t longest = 1;
+  for (const std::string& text : texts_) longest = std::max(longest, text.size());
+  return longest;
+}
+
 std::string PieceTokenizer::decode(std::span<const std::int32_t> tokens) const {
   std::string text;
   for (const std::int32_t token : tokens) {

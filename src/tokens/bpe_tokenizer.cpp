@@ -15,6 +15,7 @@
 #include "tokens/bpe/text_frame.hpp"
 #include "tokens/bpe/text_normalizer.hpp"
 #include "tokens/bpe/token_texts.hpp"
+#include "tokens/token_bound.hpp"
 #include "tokens/token_joiner.hpp"
 
 namespace orrery {
@@ -44,7 +45,8 @@ struct BpeTokenizer::Parts {
         model(file.part("model"), pre_tokenizer.words()),
         added(file, model, normalizer),
         texts(file, model, added),
-        frame(read_text_frame(file)) {}
+        frame(read_text_frame(file)),
+        bytes_of_a_token(orrery::bytes_of_a_token(file, model, pre_tokenizer.words(), added)) {}
 
   /// Appends the tokens of normalized text.
   void encode(TextPiece text, std::vector<std::int32_t>& to) const {
@@ -84,6 +86,7 @@ struct BpeTokenizer::Parts {
   AddedTokens added;
   TokenTexts texts;
   TextFrame frame;
+  std::optional<std::size_t> bytes_of_a_token;
 };
 
 Result<BpeTokenizer> BpeTokenizer::open(const std::string& path) {
@@ -130,6 +133,10 @@ std::optional<std::int32_t> BpeTokenizer::end_of_text() const {
     if (token && parts_->added.is_special(content)) return token;
   }
   return std::nullopt;
+}
+
+std::optional<std::size_t> BpeTokenizer::bytes_of_a_token() const {
+  return parts_->bytes_of_a_token;
 }
 
 void BpeTokenizer::encode(std::string_view text, std::vector<std::int32_t>& to) const {

@@ -1,5 +1,6 @@
 #include "tokens/bpe_tokenizer.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <thread>
 
 #include "tokens/incremental_decoder.hpp"
@@ -76,6 +79,63 @@ TEST_P(FamilyTest, ThreadsThatShareATokenizerGetItsTokens) {
     const std::jthread three(work, 40);
   }
   EXPECT_EQ(wrong, 0);
+}
+
+TEST_P(FamilyTest, NoTextHasMoreBytesThanItsTokensHold) {
+  const json fixed = fixture(std::string(GetParam()) + ".json");
+  const auto tokenizer = BpeTokenizer::of(fixed["tokenizer"].dump(), GetParam());
+  ASSERT_TRUE(tokenizer) << tokenizer.error().text();
+  const std::optional<std::size_t> bound = tokenizer->bytes_of_a_token();
+  const std::set<std::string> unbound{"gpt2_spaced", "metaspace", "unknown"};
+  ASSERT_EQ(bound.has_value(), !unbound.contains(GetParam()));
+  std::size_t most = 0;  // in twelfths of a byte
+  for (const json& each : fixed["cases"]) {
+    const std::size_t tokens = each["ids"].size();
+    if (tokens > 0) most = std::max(most, 12 * each["text"].get<std::string>().size() / tokens);
+  }
+  EXPECT_LE(most, 12 * bound.value_or(most));
+}
+
+/// A tokenizer.json with a token for each character of `vocab`; `more` is put into the file.
+std::optional<std::size_t> bytes_of_a_token(const json& vocab, const std::string& more,
+                                            const std::string& of_model = "") {
+  const auto made = BpeTokenizer::of(
+      R"({"model":{"vocab":)" + vocab.dump() + R"(,"merges":[])" + of_model + "}" + more + "}",
+      "f");
+  EXPECT_TRUE(made) << made.error().text();
+  return made ? made->bytes_of_a_token() : std::nullopt;
+}
+
+TEST(BpeTokenizer, KnowsHowManyBytesATokenHoldsUnlessATextCanLoseBytes) {
+  json bytes = json::object();
+  for (int byte = 0; byte < 256; ++byte) bytes[fmt::format("<0x{:02X}>", byte)] = byte;
+  const json few{{"a", 0}, {"u", 1}, {"abcdefgh", 2}};
+  const std::string fallback = R"(,"byte_fallback":true)";
+  EXPECT_EQ(bytes_of_a_token(bytes, "", fallback), 6u) << "the longest name";
+  EXPECT_EQ(bytes_of_a_token(few, "", R"(,"unk_token":"u")"), 8u);
+  EXPECT_FALSE(bytes_of_a_token(few, "")) << "characters without a token are left out";
+  EXPECT_FALSE(bytes_of_a_token(few, "", fallback)) << "their bytes have none either";
+  EXPECT_FALSE(bytes_of_a_token(few, "", R"(,"unk_token":"u","fuse_unk":true)"));
+  const auto normalized = [&](const std::string& step) {
+    return bytes_of_a_token(bytes, R"(,"normalizer":)" + step, fallback);
+  };
+  EXPECT_EQ(normalized(R"({"type":"NFC"})"), 24u);
+  EXPECT_EQ(normalized(R"({"type":"Lowercase"})"), 18u);
+  EXPECT_EQ(normalized(R"({"type":"Replace","pattern":{"String":"abc"},"content":"de"})"), 12u);
+  EXPECT_EQ(normalized(R"({"type":"Replace","pattern":{"String":"a"},"content":"bcd"})"), 6u);
+  EXPECT_FALSE(normalized(R"({"type":"Replace","pattern":{"String":"a"},"content":""})"));
+  EXPECT_FALSE(normalized(R"({"type":"Replace","pattern":{"Regex":"a+"},"content":"b"})"));
+  EXPECT_FALSE(bytes_of_a_token(
+      bytes, R"(,"pre_tokenizer":{"type":"Split","pattern":{"String":" "},"behavior":"Removed"})",
+      fallback));
+  for (const char* side : {"lstrip", "rstrip"}) {
+    const std::string added =
+        fmt::format(R"(,"added_tokens":[{{"id":256,"content":"<a-long-name>","{}":true}}])", side);
+    EXPECT_FALSE(bytes_of_a_token(bytes, added, fallback)) << side;
+  }
+  EXPECT_EQ(bytes_of_a_token(bytes, R"(,"added_tokens":[{"id":256,"content":"<a-long-name>"}])",
+                             fallback),
+            13u);
 }
 
 /// A model of three tokens; `more` is put into the file.
@@ -161,6 +221,21 @@ TEST(BpeTokenizerTest, EncodesBytesThatAreNotUtf8) {
   std::vector<std::int32_t> tokens;
   tokenizer->encode("a\xff\xc3 b", tokens);
   EXPECT_EQ(tokenizer->decode(tokens), "a\xef\xbf\xbd\xef\xbf\xbd b");
+}
+
+TEST(BpeTokenizer, ATokenMaySpanALineEndAndATextMayNotComeBack) {
+  const std::string file = R"({"model":{"vocab":{"\n":0,"a":1,"\n\n":2},"merges":[["\n","\n"]]}})";
+  const auto tokenizer = BpeTokenizer::of(file, "f");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().text();
+  EXPECT_FALSE(tokenizer->keeps_lines());
+  std::vector<std::int32_t> cut;
+  tokenizer->encode("a\n", cut);
+  tokenizer->encode("\na", cut);
+  const std::vector<std::int32_t> whole = tokens_of(file, "a\n\na");
+  EXPECT_EQ(whole, (std::vector<std::int32_t>{1, 2, 1}));
+  EXPECT_NE(cut, whole);
+  EXPECT_NE(tokenizer->decode(whole), "a\n\na") << "without a decoder, spaces join tokens";
+  EXPECT_TRUE(ByteTokenizer().keeps_lines());
 }
 
 }  // namespace

@@ -73,6 +73,10 @@ class Tokenizer {
     encode(text, to);
   }
 
+  /// A number of bytes of which no text has more for each of its tokens; nothing: there is none, or
+  /// none is known.
+  [[nodiscard]] virtual std::optional<std::size_t> bytes_of_a_token() const { return std::nullopt; }
+
   /// Returns the bytes of tokens; tokens that stand for no text, and numbers that are not tokens,
   /// give no bytes.
   [[nodiscard]] virtual std::string decode(std::span<const std::int32_t> tokens) const = 0;
@@ -94,6 +98,7 @@ class ByteTokenizer final : public Tokenizer {
   [[nodiscard]] std::int64_t kinds() const override { return kKinds; }
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override { return std::nullopt; }
   void encode(std::string_view text, std::vector<std::int32_t>& to) const override;
+  [[nodiscard]] std::optional<std::size_t> bytes_of_a_token() const override { return 1; }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const override;
 };
 

@@ -11,6 +11,7 @@ request:
   empty     answers have no tokens   hang      answers do not come
   silent    there are no metrics     running   metrics count so many requests
   full      answers are 429          counts    metrics count tokens, more each time
+  uncounted metrics count no tokens
   exit      at its start it ends with this status
   child     at its start it starts a process in a session of its own, and writes its number here
   deaf      SIGTERM has no effect
@@ -62,7 +63,8 @@ class Handler(BaseHTTPRequestHandler):
         elif self.path == "/metrics" and told("silent") is None:
             if told("counts") is not None:
                 COUNTED.append(1)
-            self.answer(200, f"vllm:generation_tokens_total {len(COUNTED)}\n"
+            counted = f"vllm:generation_tokens_total {len(COUNTED)}\n" if told("uncounted") is None else ""
+            self.answer(200, f"{counted}"
                         f"vllm:num_requests_running {told('running') or 0}\n"
                         "vllm:num_requests_waiting 0.0\n"
                         'vllm:cache_config_info{block_size="16",num_gpu_blocks="100"} 1.0\n',

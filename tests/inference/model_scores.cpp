@@ -19,7 +19,7 @@
 #include "inference/engine/inference_engine.hpp"
 #include "inference/engine/model_files.hpp"
 #include "inference/engine/paged_decoder.hpp"
-#include "inference/server/chat_prompt.hpp"
+#include "inference/request/chat_prompt.hpp"
 
 namespace orrery {
 namespace {

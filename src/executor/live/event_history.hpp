@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "base/threads/side_thread.hpp"
 #include "executor/log/shared_log.hpp"
-#include "executor/side_thread.hpp"
 #include "store/history.hpp"
 
 namespace orrery {

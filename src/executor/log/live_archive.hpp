@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/threads/side_thread.hpp"
 #include "executor/controller_settings.hpp"
 #include "executor/jobs/job_archive.hpp"
 #include "executor/live/live_host.hpp"
 #include "executor/log/live_log.hpp"
 #include "executor/log/shared_log.hpp"
-#include "executor/side_thread.hpp"
 #include "store/store.hpp"
 
 namespace orrery {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "inference/engine/generation.hpp"
-#include "inference/server/completion_request.hpp"
+#include "inference/request/completion_request.hpp"
 
 namespace orrery {
 

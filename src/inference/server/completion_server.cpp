@@ -11,13 +11,13 @@
 
 #include "base/assert.hpp"
 #include "base/text/utf8.hpp"
-#include "inference/server/chat_prompt.hpp"
 
 namespace orrery {
 namespace {
 
 constexpr std::string_view kJson = "application/json";
-constexpr std::int64_t kTextTokensDefault = 16;  // OpenAI's default of max_tokens for completions
+constexpr std::size_t kReadAtOnce = std::size_t{32} << 10;  // about a millisecond
+constexpr std::size_t kReadingMax = std::size_t{64} << 20;  // bytes of bodies that are being read
 
 /// The method and the handler's purpose of a path.
 struct Route {
@@ -64,7 +64,7 @@ struct CompletionServer::Active {
 };
 
 CompletionServer::CompletionServer(Env env, Options options)
-    : env_(env), options_(std::move(options)), salt_(env_.entropy.draw()) {}
+    : env_(env), options_(std::move(options)), salt_(env_.entropy.draw()), reader_(env_.inbox) {}
 
 CompletionServer::~CompletionServer() = default;
 
@@ -79,7 +79,7 @@ void CompletionServer::ready(const ReadyEngine& engine, EngineThread& thread) {
 void CompletionServer::drain(Callback ended) {
   phase_ = Phase::kDraining;
   ended_ = std::move(ended);
-  if (active_.empty() && ended_) std::exchange(ended_, nullptr)();
+  note_end();
 }
 
 std::optional<ApiError> CompletionServer::unavailable() const {
@@ -106,7 +106,7 @@ void CompletionServer::on_request(WebExchange exchange) {
   if (path == "/health") return health(exchange);
   if (path == "/v1/models") return models(exchange);
   if (path == "/metrics") {
-    metrics_.active = active_.size();
+    metrics_.active = active();
     return exchange.respond(200, "text/plain; version=0.0.4", prometheus_text(metrics_));
   }
   const bool chat = path == "/v1/chat/completions";
@@ -130,98 +130,54 @@ void CompletionServer::models(WebExchange& exchange) {
   exchange.respond(200, kJson, list.dump());
 }
 
+std::optional<ApiError> CompletionServer::overloaded(std::size_t body_bytes) const {
+  const std::size_t most = engine_->limits.slots + options_.waiting_max;
+  std::size_t bytes = body_bytes;
+  for (const auto& [number, read] : reading_) bytes += read.request().body.size();
+  if (active() < most && (reading_.empty() || bytes <= kReadingMax)) return std::nullopt;
+  return ApiError{.status = 429,
+                  .message = "too many requests wait",
+                  .type = "rate_limit_error",
+                  .code = "overloaded"};
+}
+
 void CompletionServer::complete(WebExchange exchange, CompletionKind kind) {
-  const auto give_up = [&](const ApiError& error) {
+  const std::string_view body = exchange.request().body;
+  std::optional<ApiError> why = unavailable();
+  if (!why) why = overloaded(body.size());
+  if (why) {
     ++metrics_.refused;
-    refuse(exchange, error);
-  };
-  if (const auto why = unavailable()) return give_up(*why);
-  const ChatForm form = engine_->model->chat ? ChatForm::kTemplate : ChatForm::kLines;
-  ApiResult<CompletionRequest> request = parse_completion(kind, form, exchange.request().body);
-  if (!request) return give_up(request.error());
-  if (!request->continues()) request->so_far.created = unix_seconds(env_);
-  ApiResult<GenerationRequest> generation = accept(*request);
-  if (!generation) return give_up(generation.error());
-  begin(std::move(exchange), *request, std::move(*generation));
+    return refuse(exchange, *why);
+  }
+  ReadingTerms terms{engine_->model, options_.model, unix_seconds(env_)};
+  if (body.size() <= kReadAtOnce) {
+    return begin(std::move(exchange), read_completion(terms, kind, body));
+  }
+  const std::uint64_t number = ++readings_;
+  reading_.emplace(number, std::move(exchange));
+  reader_.read(std::move(terms), kind, body, [this, number](ApiResult<ReadCompletion> read) {
+    begin(std::move(reading_.extract(number).mapped()), std::move(read));
+    note_end();
+  });
 }
 
-// A template writes the tokens around a text itself.
-ApiResult<std::vector<std::int32_t>> CompletionServer::tokens_of(const CompletionRequest& request) {
-  const ServedModel& model = *engine_->model;
-  std::vector<std::int32_t> tokens = request.prompt.tokens;
-  if (request.kind == CompletionKind::kChat && model.chat) {
-    const ApiResult<std::string> prompt = chat_prompt(*model.chat, request, request.so_far.created);
-    if (!prompt) return tl::unexpected(prompt.error());
-    model.tokenizer->encode(*prompt, tokens);
-  } else if (tokens.empty()) {
-    model.tokenizer->encode_whole(request.prompt.text, tokens);
+void CompletionServer::begin(WebExchange exchange, ApiResult<ReadCompletion> read) {
+  if (!exchange.open()) {
+    ++metrics_.cancelled;
+    return;
   }
-  return tokens;
-}
-
-ApiResult<std::vector<std::int32_t>> CompletionServer::prompt_of(const CompletionRequest& request) {
-  const TransformerConfig& config = engine_->model->model.config();
-  ApiResult<std::vector<std::int32_t>> read = tokens_of(request);
-  if (!read) return read;
-  std::vector<std::int32_t>& tokens = *read;
-  const std::string param = request.kind == CompletionKind::kText ? "prompt" : "messages";
-  if (tokens.empty()) {
-    return tl::unexpected(ApiError{.message = param + ": expected at least one token",
-                                   .param = param,
-                                   .code = "empty_prompt"});
+  if (!read) {
+    ++metrics_.refused;
+    return refuse(exchange, read.error());
   }
-  if (tokens.size() >= static_cast<std::size_t>(config.sequence)) {
-    return tl::unexpected(ApiError{
-        .message = fmt::format("{}: the context of this model is {} tokens; the prompt has {}, "
-                               "which leaves none to generate",
-                               param, config.sequence, tokens.size()),
-        .param = param,
-        .code = "context_length_exceeded"});
+  if (!read->request.seed) read->generation.sampling.seed = env_.entropy.draw();
+  if (read->request.continues()) {
+    if (const auto fits = take_over(read->request, read->generation); !fits) {
+      ++metrics_.refused;
+      return refuse(exchange, fits.error());
+    }
   }
-  const auto beyond =
-      std::ranges::find_if(tokens, [&](std::int32_t token) { return token >= config.vocab; });
-  if (beyond == tokens.end()) return read;
-  return tl::unexpected(ApiError{
-      .message = fmt::format("{}: token {}, expected 0 to {}", param, *beyond, config.vocab - 1),
-      .param = param,
-      .code = "invalid_value"});
-}
-
-ApiResult<GenerationRequest> CompletionServer::accept(CompletionRequest& request) {
-  if (request.model.empty()) {
-    return tl::unexpected(ApiError{.message = "model: expected the name of a model",
-                                   .param = "model",
-                                   .code = "missing_required_parameter"});
-  }
-  if (request.model != options_.model) {
-    return tl::unexpected(
-        ApiError{.status = 404,
-                 .message = fmt::format("model: {} is not served here, only {}",
-                                        printable(request.model, 100), options_.model),
-                 .param = "model",
-                 .code = "model_not_found"});
-  }
-  if (active_.size() >= engine_->limits.slots + options_.waiting_max) {
-    return tl::unexpected(ApiError{.status = 429,
-                                   .message = "too many requests wait",
-                                   .type = "rate_limit_error",
-                                   .code = "overloaded"});
-  }
-  ApiResult<std::vector<std::int32_t>> prompt = prompt_of(request);
-  if (!prompt) return tl::unexpected(prompt.error());
-  const std::int64_t tokens_default = request.kind == CompletionKind::kText
-                                          ? kTextTokensDefault
-                                          : engine_->model->model.config().sequence;
-  GenerationRequest generation{.prompt = std::move(*prompt),
-                               .sampling = request.sampling,
-                               .stops = std::move(request.stops),
-                               .ends = {}};
-  if (!request.ignore_eos) generation.ends = engine_->model->ends;
-  generation.sampling.tokens = request.tokens_max.value_or(tokens_default);
-  generation.sampling.seed = request.seed ? *request.seed : env_.entropy.draw();
-  if (!request.continues()) return generation;
-  if (auto fits = take_over(request, generation); !fits) return tl::unexpected(fits.error());
-  return generation;
+  begin(std::move(exchange), read->request, std::move(read->generation));
 }
 
 std::size_t CompletionServer::tokens_max(const GenerationRequest& generation) const {
@@ -352,7 +308,11 @@ void CompletionServer::gone(GenerationId id) {
 
 void CompletionServer::end(GenerationId id) {
   active_.erase(id);
-  if (active_.empty() && ended_) std::exchange(ended_, nullptr)();
+  note_end();
+}
+
+void CompletionServer::note_end() {
+  if (active() == 0 && ended_) std::exchange(ended_, nullptr)();
 }
 
 }  // namespace orrery

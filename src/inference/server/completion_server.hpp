@@ -6,8 +6,8 @@
 //
 // Owned by a ServingReplica, used on its loop. Before ready() and after drain() completions are
 // refused with 503; Retry-After: 0 tells a gateway to ask another replica at once. A client that
-// leaves ends its request. Invariant: each request ends once, as completed, cancelled or refused.
-// Cost: O(log requests) for each token.
+// leaves ends its request. Long bodies are read beside the loop. Invariant: each request ends once,
+// as completed, cancelled or refused. Cost: O(log requests) for each token.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,10 @@
 
 #include "base/env.hpp"
 #include "http/web_server.hpp"
+#include "inference/request/completion_reading.hpp"
+#include "inference/request/completion_request.hpp"
 #include "inference/server/completion_metrics.hpp"
 #include "inference/server/completion_reply.hpp"
-#include "inference/server/completion_request.hpp"
 #include "inference/server/engine_thread.hpp"
 
 namespace orrery {
@@ -44,7 +45,7 @@ class CompletionServer final : public WebHandler {
   /// this call.
   void drain(Callback ended);
   /// Number of requests that run or wait.
-  [[nodiscard]] std::size_t active() const { return active_.size(); }
+  [[nodiscard]] std::size_t active() const { return active_.size() + reading_.size(); }
 
   void on_request(WebExchange exchange) override;
 
@@ -53,16 +54,15 @@ class CompletionServer final : public WebHandler {
   enum class Phase : std::uint8_t { kLoading, kReady, kDraining };
 
   void complete(WebExchange exchange, CompletionKind kind);
-  [[nodiscard]] ApiResult<GenerationRequest> accept(CompletionRequest& request);
   [[nodiscard]] ApiResult<void> take_over(const CompletionRequest& request,
                                           GenerationRequest& generation) const;
   [[nodiscard]] std::size_t tokens_max(const GenerationRequest& generation) const;
   [[nodiscard]] CompletionMarks marks_for(const WebRequest& received,
                                           const CompletionRequest& request,
                                           const GenerationRequest& generation) const;
-  [[nodiscard]] ApiResult<std::vector<std::int32_t>> prompt_of(const CompletionRequest& request);
-  [[nodiscard]] ApiResult<std::vector<std::int32_t>> tokens_of(const CompletionRequest& request);
   [[nodiscard]] std::optional<ApiError> unavailable() const;
+  [[nodiscard]] std::optional<ApiError> overloaded(std::size_t body_bytes) const;
+  void begin(WebExchange exchange, ApiResult<ReadCompletion> read);
   void begin(WebExchange exchange, const CompletionRequest& request, GenerationRequest generation);
   /// Answers a request of which nothing but counts and the end mark is missing.
   void end_at_once(WebExchange& exchange, CompletionReply& reply,
@@ -70,6 +70,7 @@ class CompletionServer final : public WebHandler {
   void take(const GenerationDelta& delta);
   void gone(GenerationId id);
   void end(GenerationId id);
+  void note_end();
   void refuse(WebExchange& exchange, const ApiError& error);
   void health(WebExchange& exchange);
   void models(WebExchange& exchange);
@@ -80,9 +81,13 @@ class CompletionServer final : public WebHandler {
   std::optional<ReadyEngine> engine_;
   EngineThread* thread_ = nullptr;
   std::map<GenerationId, std::unique_ptr<Active>> active_;
+  /// Requests with long bodies, by their order; also of clients that have left meanwhile.
+  std::map<std::uint64_t, WebExchange> reading_;
+  std::uint64_t readings_ = 0;
   CompletionMetrics metrics_;
   std::uint64_t salt_;  ///< makes ids differ from those of other replicas
   Callback ended_;
+  CompletionReader reader_;  ///< ends first: it reads the bodies
 };
 
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <functional>
 #include <future>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,63 @@
 
 namespace orrery {
 namespace {
+
+/// Bytes, but a long text is one token, and waits for `permission` (20 s at most).
+class HeldTokenizer final : public Tokenizer {
+ public:
+  static constexpr std::size_t kLong = std::size_t{64} << 10;
+  static constexpr std::size_t kTokenBytes = std::size_t{4} << 10;
+
+  explicit HeldTokenizer(std::shared_future<void> permission)
+      : permission_(std::move(permission)) {}
+
+  [[nodiscard]] std::string name() const override { return "held"; }
+  [[nodiscard]] std::string identity() const override { return ""; }
+  [[nodiscard]] std::int64_t kinds() const override { return bytes_.kinds(); }
+  [[nodiscard]] std::optional<std::int32_t> end_of_text() const override { return std::nullopt; }
+  [[nodiscard]] std::optional<std::size_t> bytes_of_a_token() const override { return kTokenBytes; }
+  void encode(std::string_view text, std::vector<std::int32_t>& to) const override {
+    if (text.size() < kLong) return bytes_.encode(text, to);
+    permission_.wait_for(std::chrono::seconds(20));
+    to.push_back('x');
+  }
+  [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const override {
+    return bytes_.decode(tokens);
+  }
+
+ private:
+  ByteTokenizer bytes_;
+  std::shared_future<void> permission_;
+};
+
+class LongPromptTest : public ServingReplicaTest {
+ protected:
+  /// Long prompts are not read until `permission_` has its value.
+  void start_held() {
+    ServingReplica::Options options;
+    options.engine.load = [permission = permission_.get_future().share()]() -> Result<ServedModel> {
+      Result<ServedModel> made = model();
+      made->tokenizer = std::make_unique<HeldTokenizer>(permission);
+      return made;
+    };
+    start_ready(std::move(options));
+  }
+  static Json long_prompt(std::size_t bytes) {
+    return {{"model", "tiny"}, {"prompt", std::string(bytes, 'x')}, {"max_tokens", 2}};
+  }
+  std::unique_ptr<RawPeer> sent(const Json& body) {
+    auto peer = std::make_unique<RawPeer>(replica_->endpoint());
+    const std::string text = request_text("POST", "/v1/completions", body.dump());
+    std::size_t done = 0;
+    EXPECT_TRUE(run_until([&] {
+      done += peer->send_some(std::string_view(text).substr(done));
+      return done == text.size();
+    }));
+    return peer;
+  }
+
+  std::promise<void> permission_;  ///< of long prompts
+};
 
 std::vector<Json> events_of(const std::string& body) {
   std::vector<Json> events;
@@ -189,6 +247,45 @@ TEST_F(ServingReplicaTest, FaultsOfTheClientAreNamed) {
   EXPECT_EQ(
       ask("POST", "/v1/chat/completions", R"({"model": "tiny", "messages": [{}]})").error("param"),
       "messages[0].role");
+}
+
+TEST_F(LongPromptTest, APromptWhoseBytesCannotFitIsRefusedUnread) {
+  start_held();
+  const Answer answer = finish(*sent(long_prompt(100 * HeldTokenizer::kTokenBytes)));
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(answer.error("code"), "context_length_exceeded");
+  EXPECT_NE(answer.error("message").find("the prompt has at least 100,"), std::string::npos);
+  permission_.set_value();
+  EXPECT_EQ(finish(*sent(long_prompt(99 * HeldTokenizer::kTokenBytes))).status, 200);
+}
+
+TEST_F(LongPromptTest, StreamsGoOnWhileALongPromptIsRead) {
+  start_held();
+  const auto held = sent(long_prompt(HeldTokenizer::kLong));
+  ASSERT_TRUE(run_until([&] { return metric("requests_waiting") == "1"; }));
+  Json body = long_prompt(1);
+  body.update({{"max_tokens", 30}, {"stream", true}, {"temperature", 0}});
+  const Answer stream = complete(body);
+  EXPECT_EQ(stream.status, 200);
+  EXPECT_GT(events_of(stream.body).size(), 2U);
+  permission_.set_value();
+  const Answer answer = finish(*held);
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  EXPECT_EQ(answer.json()["usage"]["prompt_tokens"], 1);
+}
+
+TEST_F(LongPromptTest, ADrainWaitsForAPromptThatIsRead) {
+  start_held();
+  const auto held = sent(long_prompt(HeldTokenizer::kLong));
+  const auto gone = sent(long_prompt(HeldTokenizer::kLong));
+  ASSERT_TRUE(run_until([&] { return metric("requests_waiting") == "2"; }));
+  gone->reset();
+  replica_->drain();
+  EXPECT_EQ(complete(long_prompt(1)).status, 503);
+  EXPECT_FALSE(ended_);
+  permission_.set_value();
+  EXPECT_EQ(finish(*held).status, 200);
+  EXPECT_TRUE(run_until([&] { return ended_; }));
 }
 
 TEST_F(ServingReplicaTest, BeforeTheModelIsLoadedRequestsAreRefused) {

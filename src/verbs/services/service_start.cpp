@@ -29,6 +29,44 @@ Result<v1::ListJobsResponse> jobs_named(LiveSession& session, const std::string&
   return list_jobs(session, request);
 }
 
+/// Faults of a replica's program after which it is not waited for: as many as end an update
+/// (control/services/service_updates.cpp).
+constexpr std::uint32_t kFaultsAtStart = 2;
+
+/// Returns how a replica that is not ready has failed; "": not often enough.
+std::string failing_start(LiveSession& session, const v1::ServiceReplica& replica) {
+  if (replica.state() == "ready" || replica.attempt() <= kFaultsAtStart) return "";
+  v1::GetJobRequest request;
+  request.set_id(replica.job());
+  const Result<v1::Job> job = session.client().call<v1::Job>("GetJob", request);
+  if (!job) return "";
+  std::uint32_t faults = 0;
+  std::string last;
+  for (const v1::JobAttempt& attempt : job->attempts()) {
+    if (!attempt.has_stopped() || !attempt.blame().starts_with("program")) continue;
+    ++faults;
+    last = attempt.blame();
+  }
+  if (faults < kFaultsAtStart) return "";
+  return fmt::format("failed {} times before it was ready: {}", faults, one_line(last));
+}
+
+/// Returns how a service fails of which each replica fails at its start; "": one may start.
+std::string failing_service(LiveSession& session, const v1::ServiceView& service) {
+  std::string first;
+  for (const v1::ServiceReplica& replica : service.replicas()) {
+    if (has_ended(replica)) continue;
+    const std::string failing = failing_start(session, replica);
+    if (failing.empty()) return "";
+    if (!first.empty()) continue;
+    first = fmt::format(
+        "service {0} does not start: replica {1} {2}; `orrery logs {1}` shows its log. It is "
+        "started again until `orrery cancel {0}` ends it",
+        service.name(), replica.job(), failing);
+  }
+  return first;
+}
+
 }  // namespace
 
 Result<std::uint64_t> service_job(LiveSession& session, const std::string& service) {
@@ -73,6 +111,9 @@ Result<v1::ServiceView> await_service(LiveSession& session, std::uint64_t job,
           fmt::format("service {} has ended: none of its replicas is left; `orrery "
                       "job {}` shows why",
                       service->name(), job));
+    }
+    if (const std::string failing = failing_service(session, *service); !failing.empty()) {
+      return infeasible(failing);
     }
     wait.pause();
   }

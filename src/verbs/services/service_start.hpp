@@ -26,7 +26,8 @@ namespace orrery {
 [[nodiscard]] Result<v1::ServiceView> service_of_job(LiveSession& session, std::uint64_t job);
 
 /// Waits until a replica is ready and a gateway is connected. Says each change of a replica's
-/// phase; of a replica that failed, the end of its log. Error (kInfeasible): all replicas ended.
+/// phase; of a replica that failed, the end of its log. Error (kInfeasible): all replicas ended, or
+/// fail at each start, and how.
 [[nodiscard]] Result<v1::ServiceView> await_service(LiveSession& session, std::uint64_t job,
                                                     const ServiceWait& wait);
 

@@ -1,5 +1,9 @@
 #include "verbs/services/service_start.hpp"
 
+#include <fmt/format.h>
+
+#include <array>
+
 #include "verbs/cluster/live_cluster_test.hpp"
 
 namespace orrery {
@@ -78,6 +82,32 @@ TEST_F(ServiceStartTest, TheLogOfAReplicaThatFailsIsShownAndTheEndOfAllIsAnError
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[0].attempt(), 1u);
   EXPECT_FALSE(read[0].follow());
+}
+
+TEST_F(ServiceStartTest, AServiceOfWhichEachReplicaFailsAtItsStartIsNotWaitedFor) {
+  // Replica 7 fails from the begin; 8 is at its first attempt, then was preempted, then fails, too.
+  std::size_t round = 0;
+  on<v1::GetJobRequest>("GetJob", [&](const v1::GetJobRequest& asked) {
+    const std::array<std::uint32_t, 3> attempts{1, 3, 5};
+    v1::Job job = chat_with({{"loading", 3}, {"loading", attempts.at(round)}}, "http://[::1]:1");
+    for (const int times : {1, 2}) {
+      v1::JobAttempt& attempt = *job.add_attempts();
+      *attempt.mutable_stopped() = seconds_from_noon(times);
+      const bool fails = asked.id() == 7 || round == 2;
+      if (fails) attempt.set_blame(fmt::format("program: exit status {} of rank 0", times));
+    }
+    return answer_with(job);
+  });
+  answers<v1::ReadLogRequest>("ReadLog", v1::LogChunk());
+  const auto service =
+      await_service(session(), 7, {.pause = [&] { ++round; }, .said = progress().message});
+  ASSERT_FALSE(service);
+  EXPECT_EQ(round, 2u) << "until then replica 8 may start";
+  EXPECT_EQ(service.error().kind, ErrorKind::kInfeasible);
+  EXPECT_EQ(service.error().text(),
+            "service chat does not start: replica 7 failed 2 times before it was ready: program: "
+            "exit status 2 of rank 0; `orrery logs 7` shows its log. It is started again until "
+            "`orrery cancel chat` ends it");
 }
 
 TEST_F(ServiceStartTest, AJobWithoutAModelIsNoService) {

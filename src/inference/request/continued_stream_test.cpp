@@ -1,5 +1,5 @@
-// inference/server/continued_stream_test.cpp - streams that broke off, and their rest.
-#include "inference/server/continued_stream.hpp"
+// inference/request/continued_stream_test.cpp - streams that broke off, and their rest.
+#include "inference/request/continued_stream.hpp"
 
 #include <gtest/gtest.h>
 

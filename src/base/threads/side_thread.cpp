@@ -1,4 +1,4 @@
-#include "executor/side_thread.hpp"
+#include "base/threads/side_thread.hpp"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// inference/server/continued_stream.hpp - what lets another replica go on with a stream that broke
+// inference/request/continued_stream.hpp - what lets another replica go on with a stream that broke
 // off.
 //
 // Marks are lines of comments, ": continue TEXT", one before the data of each event, where the

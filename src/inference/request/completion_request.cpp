@@ -1,4 +1,4 @@
-#include "inference/server/completion_request.hpp"
+#include "inference/request/completion_request.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// inference/server/chat_prompt.hpp - a chat as the text of a prompt, by the model's chat template.
+// inference/request/chat_prompt.hpp - a chat as the text of a prompt, by the model's chat template.
 //
 // A pure function. Cost: that of the template, which is bounded.
 #pragma once
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "inference/engine/served_model.hpp"
+#include "inference/request/completion_request.hpp"
 #include "inference/server/api_error.hpp"
-#include "inference/server/completion_request.hpp"
 
 namespace orrery {
 

@@ -1,4 +1,4 @@
-#include "inference/server/chat_prompt.hpp"
+#include "inference/request/chat_prompt.hpp"
 
 #include <nlohmann/json.hpp>
 

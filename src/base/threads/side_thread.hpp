@@ -1,4 +1,5 @@
-// executor/side_thread.hpp - one thread beside a loop, for work that takes too long on the loop.
+// base/threads/side_thread.hpp - one thread beside a loop, for work that takes too long on the
+// loop.
 //
 // Made by the loop's owner. Its work uses nothing that the loop uses, and posts results to the
 // loop's inbox. Work runs one at a time, in the order in which it was given. At the end, work that

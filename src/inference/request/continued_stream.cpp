@@ -1,4 +1,4 @@
-#include "inference/server/continued_stream.hpp"
+#include "inference/request/continued_stream.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// inference/server/completion_request.hpp - reads the JSON of POST /v1/completions and POST
+// inference/request/completion_request.hpp - reads the JSON of POST /v1/completions and POST
 // /v1/chat/completions.
 //
 // Plain values and pure functions. Each parameter has an effect or is refused by name, except those
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "inference/engine/generation.hpp"
+#include "inference/request/continued_stream.hpp"
 #include "inference/server/api_error.hpp"
-#include "inference/server/continued_stream.hpp"
 
 namespace orrery {
 
