@@ -3,8 +3,8 @@
 #include <array>
 #include <utility>
 
+#include "gateway/canary/feedback.hpp"
 #include "gateway/error_answer.hpp"
-#include "gateway/feedback.hpp"
 #include "gateway/gateway_call.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/gateway_pages.hpp"

@@ -49,6 +49,23 @@ ErrorAnswer all_failed(const GatewayService& service) {
           .code = "replicas_failed"};
 }
 
+std::uint64_t prompt_estimate(const WebRequest& request) {
+  return request.body.size() / kBytesPerToken + 1;
+}
+
+/// The seconds in which the replicas finish what they and the queue have.
+std::string retry_after(const RouteDecision& decision, double queued_tokens) {
+  double wait_s = 0;
+  double pace = 0;
+  for (const RouteCandidate& each : decision.candidates) {
+    wait_s += each.wait_s;
+    pace = std::max(pace, each.seconds_per_token);
+  }
+  const auto count = static_cast<double>(std::max<std::size_t>(decision.candidates.size(), 1));
+  const double seconds = (wait_s + queued_tokens * pace) / count;
+  return fmt::to_string(static_cast<int>(std::clamp(seconds + 1, 1.0, 60.0)));
+}
+
 }  // namespace
 
 GatewayCall::GatewayCall(GatewayCore& core, GatewayRequest request, WebExchange exchange)
@@ -66,7 +83,8 @@ void GatewayCall::start() {
   exchange_.on_gone([this] { finish(RequestEnd::kCancelled); });
   const auto mean = static_cast<std::uint64_t>(request_.service.output_tokens_mean);
   const std::uint64_t limit = request_.facts.output_tokens_max;
-  target_.tokens = prompt_estimate() + (limit == 0 ? mean : std::min(limit, mean));
+  target_.tokens =
+      prompt_estimate(exchange_.request()) + (limit == 0 ? mean : std::min(limit, mean));
   if (admission_.reserve(target_.tokens, times_.arrived)) {
     dispatch(Queueing::kBehind);
   } else {
@@ -96,7 +114,11 @@ void GatewayCall::dispatch(Queueing queueing) {
     answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
                  RequestEnd::kFailed);
   } else {
-    wait();
+    phase_ = Phase::kWaiting;
+    // Every replica may be tried again: the wait is for one that comes back.
+    tried_.clear();
+    admission_.wait(*this, times_.arrived + admission_.patience(core_.options().queue_wait));
+    core_.watch_queues();
   }
 }
 
@@ -117,14 +139,6 @@ void GatewayCall::record(RouteDecision decision) {
                                     .continues = answer_.begun,
                                     .time = core_.now_wall(),
                                     .decision = std::move(decision)});
-}
-
-void GatewayCall::wait() {
-  phase_ = Phase::kWaiting;
-  // Every replica may be tried again: the wait is for one that comes back.
-  tried_.clear();
-  admission_.wait(*this, times_.arrived + admission_.patience(core_.options().queue_wait));
-  core_.watch_queues();
 }
 
 bool GatewayCall::try_again() {
@@ -217,7 +231,7 @@ void GatewayCall::on_head(const WebResponseHead& head) {
     if (head.status == 429) return retry_elsewhere("it answered 429");
     if (head.status != 200 || !is_events || !is_marked) return refuse_rest();
     ++target_.moves;
-    ++request_.service.streams_moved;
+    ++request_.service.broken_streams.moved;
     return;
   }
   answer_.status = head.status;
@@ -341,7 +355,7 @@ void GatewayCall::refuse_rest() {
 
 void GatewayCall::lose() {
   if (answer_.is_events) {
-    ++request_.service.streams_lost;
+    ++request_.service.broken_streams.lost;
     exchange_.send(lost_event());
     exchange_.end();
   } else {
@@ -355,38 +369,24 @@ void GatewayCall::answer_error(const ErrorAnswer& error, RequestEnd end) {
   std::vector<WebHeader> headers = {{"Content-Type", "application/json"},
                                     {"x-request-id", request_.id}};
   answer_.status = error.status;
-  const std::string seconds = end == RequestEnd::kShed ? retry_after() : "1";
+  std::string seconds = "1";
+  if (admission_.refused()) {
+    seconds = admission_.retry_after(core_.now());
+  } else if (end == RequestEnd::kShed) {
+    const auto queued = static_cast<double>(request_.service.queue.size());
+    seconds = retry_after(decide(0), queued * static_cast<double>(target_.tokens));
+  }
   if (error.status != 502) headers.push_back({"Retry-After", seconds});
   admission_.add_limit_headers(headers, core_.now());
   exchange_.respond(error.status, headers, error_json(error));
   finish(end);
 }
 
-std::string GatewayCall::retry_after() const {
-  if (admission_.refused()) return admission_.retry_after(core_.now());
-  // The time in which the replicas finish what they and the queue have.
-  const RouteDecision decision = decide(0);
-  double wait_s = 0;
-  for (const RouteCandidate& each : decision.candidates) wait_s += each.wait_s;
-  const auto count = static_cast<double>(std::max<std::size_t>(decision.candidates.size(), 1));
-  const auto queued = static_cast<double>(request_.service.queue.size());
-  double pace = 0;
-  for (const RouteCandidate& each : decision.candidates) {
-    pace = std::max(pace, each.seconds_per_token);
-  }
-  const double seconds = (wait_s + queued * static_cast<double>(target_.tokens) * pace) / count;
-  return fmt::to_string(static_cast<int>(std::clamp(seconds + 1, 1.0, 60.0)));
-}
-
 TokenUsage GatewayCall::usage() const {
   if (!answer_.is_events) return answer_.usage;
   if (answer_.events.usage().known == TokenUsage::Known::kYes) return answer_.events.usage();
   if (answer_.events.chunks() == 0) return {};
-  return {TokenUsage::Known::kYes, prompt_estimate(), answer_.events.chunks()};
-}
-
-std::uint64_t GatewayCall::prompt_estimate() const {
-  return exchange_.request().body.size() / kBytesPerToken + 1;
+  return {TokenUsage::Known::kYes, prompt_estimate(exchange_.request()), answer_.events.chunks()};
 }
 
 void GatewayCall::release(std::uint64_t tokens_done) {
@@ -427,7 +427,7 @@ double GatewayCall::tokens_charged(RequestEnd end) const {
   }
   // What a client breaks off has cost its prompt, once a replica had it.
   const bool computed = end == RequestEnd::kCancelled && phase_ != Phase::kWaiting;
-  return computed ? static_cast<double>(prompt_estimate()) : 0;
+  return computed ? static_cast<double>(prompt_estimate(exchange_.request())) : 0;
 }
 
 void GatewayCall::finish(RequestEnd end) {

@@ -89,7 +89,6 @@ class GatewayCall final : public WebCallEvents {
   [[nodiscard]] RouteDecision decide(std::size_t waiting) const;
   void record(RouteDecision decision);
   void call_replica(std::uint32_t slot);
-  void wait();
   void export_span(const EndedRequest& ended);
   [[nodiscard]] std::vector<WebHeader> headers_for_client();
   [[nodiscard]] double tokens_charged(RequestEnd end) const;
@@ -103,9 +102,7 @@ class GatewayCall final : public WebCallEvents {
   void answer_error(const ErrorAnswer& error, RequestEnd end);
   void finish(RequestEnd end);
   void release(std::uint64_t tokens_done);
-  [[nodiscard]] std::string retry_after() const;
   [[nodiscard]] TokenUsage usage() const;
-  [[nodiscard]] std::uint64_t prompt_estimate() const;
 
   GatewayCore& core_;
   GatewayRequest request_;

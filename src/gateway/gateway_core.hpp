@@ -21,7 +21,7 @@
 #include "gateway/access_keys.hpp"
 #include "gateway/admission/caller_accounts.hpp"
 #include "gateway/admission/waiting_calls.hpp"
-#include "gateway/canary_stats.hpp"
+#include "gateway/canary/canary_stats.hpp"
 #include "gateway/gateway.hpp"
 #include "gateway/service_stats.hpp"
 #include "gateway/spans/call_trace.hpp"
@@ -47,12 +47,13 @@ struct GatewayService {
   WaitingCalls queue;
   CallerAccounts tenants;
   Duration batch_wait = kBatchWait;  ///< how long requests of class batch wait at least
-  std::size_t picks_waiting = 0;     ///< requests of a picker that wait beside them
   ServiceStats stats;
   CanaryStats canary;
-  double output_tokens_mean = 64;   ///< of the requests so far, newer ones weigh more
-  std::uint64_t streams_moved = 0;  ///< moves of streams that broke off to another replica
-  std::uint64_t streams_lost = 0;   ///< streams that broke off and ended with an error
+  double output_tokens_mean = 64;  ///< of the requests so far, newer ones weigh more
+  struct BrokenStreams {
+    std::uint64_t moved = 0;  ///< moves to another replica
+    std::uint64_t lost = 0;   ///< ended with an error
+  } broken_streams;
 };
 
 class GatewayCore {

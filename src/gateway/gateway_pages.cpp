@@ -111,11 +111,11 @@ void add_broken_streams(MetricsText& text, GatewayCore& core) {
   text.family("streams_moved_total", "counter",
               "Moves of streams that broke off to a replica that went on with them.");
   for (const GatewayService& service : routed(core)) {
-    text.sample(service_label(service), service.streams_moved);
+    text.sample(service_label(service), service.broken_streams.moved);
   }
   text.family("streams_lost_total", "counter", "Streams that broke off and ended with an error.");
   for (const GatewayService& service : routed(core)) {
-    text.sample(service_label(service), service.streams_lost);
+    text.sample(service_label(service), service.broken_streams.lost);
   }
 }
 
@@ -158,7 +158,7 @@ void add_latencies(MetricsText& text, GatewayCore& core) {
 void add_load(MetricsText& text, GatewayCore& core) {
   text.family("requests_waiting", "gauge", "Requests that wait for a replica.");
   for (const GatewayService& service : routed(core)) {
-    text.sample(service_label(service), service.queue.size() + service.picks_waiting);
+    text.sample(service_label(service), service.queue.size() + service.queue.picks());
   }
   text.family("requests_in_flight", "gauge", "Requests at a replica.");
   for (const GatewayService& service : routed(core)) {

@@ -20,6 +20,10 @@ class WaitingCalls {
   [[nodiscard]] FairQueue& order() { return order_; }
   [[nodiscard]] std::size_t size() const { return order_.size(); }
   [[nodiscard]] bool empty() const { return order_.empty(); }
+  /// Requests of an endpoint picker that wait beside the calls.
+  [[nodiscard]] std::size_t picks() const { return picks_; }
+  void add_pick() { ++picks_; }
+  void remove_pick() { --picks_; }
 
   /// Gives a ticket of the queue its call.
   void bind(FairQueue::Ticket ticket, GatewayCall& call) { calls_[ticket] = &call; }
@@ -39,6 +43,7 @@ class WaitingCalls {
 
  private:
   FairQueue order_;
+  std::size_t picks_ = 0;
   std::unordered_map<FairQueue::Ticket, GatewayCall*> calls_;
 };
 

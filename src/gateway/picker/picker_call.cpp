@@ -221,6 +221,7 @@ void PickerCall::pick() {
   const std::uint64_t limit = facts->output_tokens_max;
   request_.prompt_tokens = request_.body.size() / kTextBytesPerToken + 1;
   target_.tokens = request_.prompt_tokens + (limit == 0 ? mean : std::min(limit, mean));
+  target_.draw = desk_.core.draw();
   dispatch();
 }
 
@@ -231,12 +232,13 @@ PickedEndpoints PickerCall::choose_now(std::size_t waiting) const {
                          .tokens = target_.tokens,
                          .excluded = {},
                          .waiting = waiting,
+                         .draw = target_.draw,
                          .now = desk_.core.now()},
                         request_.subset);
 }
 
 void PickerCall::dispatch() {
-  const std::size_t waiting = service_->queue.size() + service_->picks_waiting;
+  const std::size_t waiting = service_->queue.size() + service_->queue.picks();
   PickedEndpoints picked = choose_now(waiting);
   if (picked.decision.outcome == RouteOutcome::kReplica) {
     return answer_route(std::move(picked));
@@ -263,7 +265,7 @@ void PickerCall::record(RouteDecision decision) {
 void PickerCall::wait() {
   phase_ = Phase::kWaiting;
   place_ = desk_.waiting.insert(desk_.waiting.end(), this);
-  ++service_->picks_waiting;
+  service_->queue.add_pick();
   desk_.look_later();
   if (modes_.request != ext_proc::BUFFERED) return;
   // Envoy takes it where its max_message_timeout allows; else its own message_timeout holds.
@@ -276,7 +278,7 @@ void PickerCall::wait() {
 void PickerCall::leave_queue() {
   if (!place_) return;
   desk_.waiting.erase(*std::exchange(place_, std::nullopt));
-  --service_->picks_waiting;
+  service_->queue.remove_pick();
 }
 
 RouteOutcome PickerCall::try_again() {
@@ -347,6 +349,7 @@ void PickerCall::note_served(std::string_view endpoint) {
     for (auto each = target_.endpoints.begin(); each != served; ++each) {
       if (const auto slot = slot_of(router, each->key)) {
         router.note_failure(*slot, desk_.core.now());
+        service_->canary.add_failure(router.replica(*slot).revision);
       }
     }
     router.credit(*std::exchange(target_.charged, std::nullopt),
@@ -438,6 +441,7 @@ void PickerCall::settle(RequestEnd end) {
     service.output_tokens_mean += kNewest * (output - service.output_tokens_mean);
   }
   if (target_.charged) {
+    service.canary.add(core.router().replica(*target_.charged).revision, ended);
     const std::uint64_t done = learns ? ended.prompt_tokens + ended.output_tokens : 0;
     core.router().credit(*std::exchange(target_.charged, std::nullopt),
                          {.tokens = target_.tokens, .done = done}, core.now());

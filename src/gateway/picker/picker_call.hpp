@@ -90,6 +90,7 @@ class PickerCall {
   };
   struct Target {
     std::uint64_t tokens = 0;               ///< to be charged
+    double draw = 0;                        ///< RouteQuery::draw
     std::optional<std::uint32_t> charged;   ///< slot
     std::vector<PickedEndpoint> endpoints;  ///< as told to Envoy
   };

@@ -44,6 +44,8 @@ class PickerTest : public ::testing::Test {
     channel_.reset();
     gateway_.reset();
     options.picker.address = "127.0.0.1:0";
+    // A replica that is left out stays so for as long as a test lasts.
+    options.router.backoff_min = options.router.backoff_max = Duration::seconds(600);
     Result<std::unique_ptr<Gateway>> gateway = Gateway::start(*env_, Log(sink_), options);
     ASSERT_TRUE(gateway) << gateway.error().message;
     gateway_ = *std::move(gateway);

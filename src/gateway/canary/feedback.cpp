@@ -1,4 +1,4 @@
-#include "gateway/feedback.hpp"
+#include "gateway/canary/feedback.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

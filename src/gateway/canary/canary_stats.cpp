@@ -1,4 +1,4 @@
-#include "gateway/canary_stats.hpp"
+#include "gateway/canary/canary_stats.hpp"
 
 namespace orrery {
 

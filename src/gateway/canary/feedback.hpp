@@ -1,4 +1,4 @@
-// gateway/feedback.hpp - scores of answers, from clients or graders: POST /v1/feedback with
+// gateway/canary/feedback.hpp - scores of answers, from clients or graders: POST /v1/feedback with
 // {"request": "ID", "score": 0.8}.
 //
 // A function of the core's state. It counts for the revision that answered the request, while a

@@ -1,5 +1,5 @@
-// gateway/canary_stats.hpp - what a gateway counts of the requests of a service while a revision is
-// tried on a share of them: those of that revision, and those of the others.
+// gateway/canary/canary_stats.hpp - what a gateway counts of the requests of a service while a
+// revision is tried on a share of them: those of that revision, and those of the others.
 //
 // A service of the gateway owns one. It begins anew with each canary. Not thread-safe. Cost: O(1) a
 // request.
