@@ -23,7 +23,7 @@ namespace {
 /// [status, text] each. Where a connection fails, the next endpoint is asked. `load` asks with four
 /// clients, every other request streamed, and kills PID on the way; `until` asks so until FILE is
 /// there. `streams` runs sixteen streams at a time, each of which gives the same text whenever it
-/// is asked, kills PID at the 200th of their chunks, and prints {"streams": [[status, text, ids,
+/// is asked, kills PID when the eighth begins, and prints {"streams": [[status, text, ids,
 /// usages, finishes, ends, errors], ..], "moved": MOVES}.
 constexpr const char* kClient =
     R"(import concurrent.futures, itertools, json, os, signal, sys, threading
@@ -58,7 +58,7 @@ def stream(number):
                 if line.strip() == b"data: [DONE]": ends += 1
                 if not line.startswith(b"data: {"): continue
                 chunk = json.loads(line[6:])
-                if next(chunks) == 200 and len(sys.argv) > 5:
+                if not ids and next(begun) == 7 and len(sys.argv) > 5:
                     os.kill(int(sys.argv[5]), signal.SIGKILL)
                 if "error" in chunk:
                     errors += 1
@@ -79,7 +79,7 @@ def moved():
     return sum(int(line.split()[-1]) for line in lines
                if line.startswith("orrery_gateway_streams_moved_total{"))
 if mode == "streams":
-    chunks = itertools.count()
+    begun = itertools.count()
     with concurrent.futures.ThreadPoolExecutor(16) as pool:
         print(json.dumps({"streams": list(pool.map(stream, range(16))), "moved": moved()}))
     sys.exit()
