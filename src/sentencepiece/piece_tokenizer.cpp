@@ -178,10 +178,10 @@ void PieceTokenizer::encode_bytes(std::string_view bytes, std::vector<std::int32
   for (const char byte : bytes) to.push_back(bytes_[static_cast<unsigned char>(byte)]);
 }
 
-std::optional<std::size_t> PieceTokenizer::bytes_of_a_token() const {
+std::size_t PieceTokenizer::least_tokens(std::string_view text) const {
   std::size_t longest = 1;
-  for (const std::string& text : texts_) longest = std::max(longest, text.size());
-  return longest;
+  for (const std::string& each : texts_) longest = std::max(longest, each.size());
+  return (text.size() + longest - 1) / longest;
 }
 
 std::string PieceTokenizer::decode(std::span<const std::int32_t> tokens) const {

@@ -35,8 +35,8 @@ class PieceTokenizer final : public Tokenizer {
     return static_cast<std::int64_t>(texts_.size());
   }
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override { return end_; }
-  /// O(tokens).
-  [[nodiscard]] std::optional<std::size_t> bytes_of_a_token() const override;
+  /// O(kinds()).
+  [[nodiscard]] std::size_t least_tokens(std::string_view text) const override;
   void encode(std::string_view text, std::vector<std::int32_t>& to) const override;
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const override;
 

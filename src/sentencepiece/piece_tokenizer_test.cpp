@@ -57,13 +57,14 @@ TEST_F(PieceTokenizerTest, GivesBackEveryFileToTheByte) {
   EXPECT_LT(tokens, bytes * 2 / 3) << "pieces are longer than bytes";
 }
 
-TEST_F(PieceTokenizerTest, NoTextHasMoreBytesThanItsTokensHold) {
+TEST_F(PieceTokenizerTest, ATextHasAtLeastTheTokensThatItsBytesNeed) {
   std::size_t longest = 0;
   for (std::int32_t token = 0; token < tokenizer_.kinds(); ++token) {
     longest = std::max(longest, tokenizer_.decode(std::array{token}).size());
   }
   ASSERT_GT(longest, 3u);
-  EXPECT_EQ(tokenizer_.bytes_of_a_token(), longest);
+  EXPECT_EQ(tokenizer_.least_tokens(std::string(7 * longest, 'x')), 7u);
+  EXPECT_EQ(tokenizer_.least_tokens(std::string(7 * longest + 1, 'x')), 8u);
 }
 
 TEST_F(PieceTokenizerTest, GivesBackWhatPiecesCannotSay) {

@@ -46,7 +46,7 @@ struct BpeTokenizer::Parts {
         added(file, model, normalizer),
         texts(file, model, added),
         frame(read_text_frame(file)),
-        bytes_of_a_token(orrery::bytes_of_a_token(file, model, pre_tokenizer.words(), added)) {}
+        bound(TokenBound::of(file, model, pre_tokenizer.words(), added)) {}
 
   /// Appends the tokens of normalized text.
   void encode(TextPiece text, std::vector<std::int32_t>& to) const {
@@ -86,7 +86,7 @@ struct BpeTokenizer::Parts {
   AddedTokens added;
   TokenTexts texts;
   TextFrame frame;
-  std::optional<std::size_t> bytes_of_a_token;
+  std::optional<TokenBound> bound;
 };
 
 Result<BpeTokenizer> BpeTokenizer::open(const std::string& path) {
@@ -135,8 +135,8 @@ std::optional<std::int32_t> BpeTokenizer::end_of_text() const {
   return std::nullopt;
 }
 
-std::optional<std::size_t> BpeTokenizer::bytes_of_a_token() const {
-  return parts_->bytes_of_a_token;
+std::size_t BpeTokenizer::least_tokens(std::string_view text) const {
+  return parts_->bound ? parts_->bound->least(text) : 0;
 }
 
 void BpeTokenizer::encode(std::string_view text, std::vector<std::int32_t>& to) const {

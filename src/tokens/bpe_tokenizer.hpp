@@ -36,7 +36,7 @@ class BpeTokenizer final : public Tokenizer {
   /// The first of "<|endoftext|>", "</s>", "<|end_of_text|>" and "<eos>" that is a special token.
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override;
   [[nodiscard]] bool keeps_lines() const override { return false; }
-  [[nodiscard]] std::optional<std::size_t> bytes_of_a_token() const override;
+  [[nodiscard]] std::size_t least_tokens(std::string_view text) const override;
   /// Appends the tokens of a text, special tokens in it found, none added.
   void encode(std::string_view text, std::vector<std::int32_t>& to) const override;
   void encode_whole(std::string_view text, std::vector<std::int32_t>& to) const override;

@@ -81,29 +81,30 @@ TEST_P(FamilyTest, ThreadsThatShareATokenizerGetItsTokens) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST_P(FamilyTest, NoTextHasMoreBytesThanItsTokensHold) {
+TEST_P(FamilyTest, ATextHasAtLeastTheTokensThatItsBytesNeed) {
   const json fixed = fixture(std::string(GetParam()) + ".json");
   const auto tokenizer = BpeTokenizer::of(fixed["tokenizer"].dump(), GetParam());
   ASSERT_TRUE(tokenizer) << tokenizer.error().text();
-  const std::optional<std::size_t> bound = tokenizer->bytes_of_a_token();
   const std::set<std::string> unbound{"gpt2_spaced", "metaspace", "unknown"};
-  ASSERT_EQ(bound.has_value(), !unbound.contains(GetParam()));
-  std::size_t most = 0;  // in twelfths of a byte
+  const std::size_t least = tokenizer->least_tokens(std::string(100'000, 'a'));
+  ASSERT_EQ(least > 0, !unbound.contains(GetParam()));
   for (const json& each : fixed["cases"]) {
-    const std::size_t tokens = each["ids"].size();
-    if (tokens > 0) most = std::max(most, 12 * each["text"].get<std::string>().size() / tokens);
+    const auto text = each["text"].get<std::string>();
+    EXPECT_LE(tokenizer->least_tokens(text), each["ids"].size()) << each["text"];
   }
-  EXPECT_LE(most, 12 * bound.value_or(most));
 }
 
-/// A tokenizer.json with a token for each character of `vocab`; `more` is put into the file.
+/// Returns how many bytes a token holds at most; `vocab` has all tokens, the rest is put into the
+/// file.
 std::optional<std::size_t> bytes_of_a_token(const json& vocab, const std::string& more,
                                             const std::string& of_model = "") {
   const auto made = BpeTokenizer::of(
       R"({"model":{"vocab":)" + vocab.dump() + R"(,"merges":[])" + of_model + "}" + more + "}",
       "f");
   EXPECT_TRUE(made) << made.error().text();
-  return made ? made->bytes_of_a_token() : std::nullopt;
+  constexpr std::size_t kBytes = 720'720;  // a multiple of all bounds below
+  const std::size_t least = made ? made->least_tokens(std::string(kBytes, 'a')) : 0;
+  return least > 0 ? std::optional(kBytes / least) : std::nullopt;
 }
 
 TEST(BpeTokenizer, KnowsHowManyBytesATokenHoldsUnlessATextCanLoseBytes) {
@@ -221,6 +222,20 @@ TEST(BpeTokenizerTest, EncodesBytesThatAreNotUtf8) {
   std::vector<std::int32_t> tokens;
   tokenizer->encode("a\xff\xc3 b", tokens);
   EXPECT_EQ(tokenizer->decode(tokens), "a\xef\xbf\xbd\xef\xbf\xbd b");
+}
+
+TEST(BpeTokenizer, BytesWithoutATokenDoNotCount) {
+  const std::string file =
+      R"({"pre_tokenizer":{"type":"ByteLevel","add_prefix_space":false,"use_regex":false},)"
+      R"("model":{"vocab":{"a":0,"b":1,"abab":2},"merges":[]}})";
+  const auto tokenizer = BpeTokenizer::of(file, "f");
+  ASSERT_TRUE(tokenizer) << tokenizer.error().text();
+  EXPECT_EQ(tokenizer->least_tokens("abba"), 1u);
+  EXPECT_EQ(tokenizer->least_tokens("abbab"), 2u);
+  EXPECT_EQ(tokenizer->least_tokens("\x04"
+                                    "abba\x04\x04\x04"),
+            1u);
+  EXPECT_EQ(tokens_of(file, "\x04\x04"), std::vector<std::int32_t>());
 }
 
 TEST(BpeTokenizer, ATokenMaySpanALineEndAndATextMayNotComeBack) {

@@ -51,38 +51,56 @@ bool removes(const JsonPart& pre_tokenizer) {
   return !words || !words->covers();
 }
 
-/// Whether each character of a word is in one of its tokens.
-bool covers(const JsonPart& model, const MergeModel& vocabulary, VocabularyText words) {
+/// Returns which bytes of words are in a token; nothing: that does not follow from the byte.
+std::optional<std::array<bool, 256>> bytes_in_tokens(const JsonPart& model,
+                                                     const MergeModel& vocabulary,
+                                                     VocabularyText words) {
+  std::array<bool, 256> all{};
+  all.fill(true);
   const bool unknown = model.has("unk_token") && vocabulary.token(model.text("unk_token"));
-  if (unknown && !model.flag("fuse_unk")) return true;
+  if (unknown && !model.flag("fuse_unk")) return all;
   const bool bytes = words == VocabularyText::kBytes;
-  if (!bytes && !model.flag("byte_fallback")) return false;
-  for (int byte = 0; byte < 256; ++byte) {
+  if (!bytes && !model.flag("byte_fallback")) return std::nullopt;
+  std::array<bool, 256> known{};
+  for (std::size_t byte = 0; byte < known.size(); ++byte) {
     const std::string name = bytes ? bytes_as_characters(std::string(1, static_cast<char>(byte)))
                                    : fmt::format("<0x{:02X}>", byte);
-    if (!vocabulary.token(name)) return false;
+    known[byte] = vocabulary.token(name).has_value();
   }
-  return true;
+  // A character of which one byte has no token has none at all.
+  return bytes || known == all ? std::optional(known) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<std::size_t> bytes_of_a_token(const JsonPart& file, const MergeModel& model,
-                                            VocabularyText words, const AddedTokens& added) {
+std::optional<TokenBound> TokenBound::of(const JsonPart& file, const MergeModel& model,
+                                         VocabularyText words, const AddedTokens& added) {
   if (file.has("pre_tokenizer") && removes(file.part("pre_tokenizer"))) return std::nullopt;
-  if (!covers(file.part("model"), model, words)) return std::nullopt;
-  std::size_t longest = kCharacterMax;
+  const auto known = bytes_in_tokens(file.part("model"), model, words);
+  if (!known) return std::nullopt;
+  TokenBound bound;
+  bound.has_token_ = *known;
+  bound.longest_ = kCharacterMax;
   for (const std::string& text : model.texts()) {
     const auto bytes = words == VocabularyText::kBytes ? characters_as_bytes(text) : std::nullopt;
-    longest = std::max(longest, bytes ? bytes->size() : text.size());
+    bound.longest_ = std::max(bound.longest_, bytes ? bytes->size() : text.size());
   }
   for (const AddedToken& token : added.all()) {
     if (token.lstrip || token.rstrip) return std::nullopt;
-    longest = std::max({longest, token.content.size(), token.matched.size()});
+    bound.longest_ = std::max({bound.longest_, token.content.size(), token.matched.size()});
   }
-  if (!file.has("normalizer")) return longest;
+  if (!file.has("normalizer")) return bound;
   const Bound shrinks = normalizer_bound(file.part("normalizer"));
-  return shrinks ? Bound(*shrinks * longest) : std::nullopt;
+  // What the normalizer makes of a byte is not known.
+  if (!shrinks || std::ranges::find(*known, false) != known->end()) return std::nullopt;
+  bound.longest_ *= *shrinks;
+  return bound;
+}
+
+std::size_t TokenBound::least(std::string_view text) const {
+  std::size_t bytes = 0;
+  for (const char c : text) bytes += has_token_[static_cast<unsigned char>(c)] ? 1 : 0;
+  return (bytes + longest_ - 1) / longest_;
 }
 
 }  // namespace orrery

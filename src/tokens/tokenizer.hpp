@@ -73,9 +73,9 @@ class Tokenizer {
     encode(text, to);
   }
 
-  /// A number of bytes of which no text has more for each of its tokens; nothing: there is none, or
-  /// none is known.
-  [[nodiscard]] virtual std::optional<std::size_t> bytes_of_a_token() const { return std::nullopt; }
+  /// Returns a number of tokens that UTF-8 text has at least, without encoding it; 0: nothing is
+  /// known. O(bytes).
+  [[nodiscard]] virtual std::size_t least_tokens(std::string_view) const { return 0; }
 
   /// Returns the bytes of tokens; tokens that stand for no text, and numbers that are not tokens,
   /// give no bytes.
@@ -98,7 +98,9 @@ class ByteTokenizer final : public Tokenizer {
   [[nodiscard]] std::int64_t kinds() const override { return kKinds; }
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override { return std::nullopt; }
   void encode(std::string_view text, std::vector<std::int32_t>& to) const override;
-  [[nodiscard]] std::optional<std::size_t> bytes_of_a_token() const override { return 1; }
+  [[nodiscard]] std::size_t least_tokens(std::string_view text) const override {
+    return text.size();
+  }
   [[nodiscard]] std::string decode(std::span<const std::int32_t> tokens) const override;
 };
 

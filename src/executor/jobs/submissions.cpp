@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/services/service_change.hpp"
+#include "executor/services/service_names.hpp"
 
 namespace orrery {
 namespace {
@@ -133,9 +134,9 @@ void Submissions::submit(const JobText& text, const std::string& request_id, Ans
   }
   Result<std::vector<SubmitJob>> jobs = read(text);
   if (!jobs) return refuse(jobs.error(), answered);
-  if (Status possible = options_.agents.check_user(jobs->front().run_as); !possible) {
-    return refuse(possible.error(), answered);
-  }
+  Status possible = options_.agents.check_user(jobs->front().run_as);
+  if (possible) possible = check_service_names(state(), text, jobs->front().submission.request);
+  if (!possible) return refuse(possible.error(), answered);
   auto all = std::make_shared<Gathered>(Gathered{std::move(answered), {}, {}, jobs->size()});
   // The jobs of one text become durable together.
   LiveLog& log = options_.store.log();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <type_traits>
 #include <utility>
 
@@ -250,11 +251,11 @@ const RouteTable& ServiceBook::table() {
 
 void ServiceBook::add_tokens(const GatewayReport& before, const GatewayReport& now) {
   for (const ServiceReport& report : now.services) {
-    const std::vector<JobId> replicas = replicas_of(report.service);
-    if (replicas.empty()) continue;
+    if (replicas_of(report.service).empty()) continue;
+    const double dollars = dollars_of(report.service);
     Account& account = accounts_[report.service];
     if (!account.dollars) {
-      account.dollars = dollars_of(replicas);
+      account.dollars = dollars;
       continue;  // what came before is in neither sum
     }
     const std::uint64_t earlier = tokens_of(report_on(before, report.service));
@@ -292,10 +293,25 @@ std::vector<JobId> ServiceBook::replicas_of(std::uint64_t service) const {
   return jobs;
 }
 
-double ServiceBook::dollars_of(const std::vector<JobId>& jobs) const {
+// A replica is archived long after it has ended, so what it had spent when last asked for is all.
+double ServiceBook::dollars_of(std::uint64_t service) {
+  Account& account = accounts_[service];
+  for (const JobId job : replicas_of(service)) {
+    account.spent[job] = state_.usage_of(job, clock_.now()).dollars;
+  }
   double sum = 0;
-  for (const JobId job : jobs) sum += state_.usage_of(job, clock_.now()).dollars;
-  return sum;
+  for (auto at = account.spent.begin(); at != account.spent.end();) {
+    const bool kept = state_.has(at->first);
+    (kept ? sum : account.archived) += at->second;
+    at = kept ? std::next(at) : account.spent.erase(at);
+  }
+  return sum + account.archived;
+}
+
+bool ServiceBook::is_shown(const Job& replica) const {
+  constexpr Duration kFailedShown = Duration::hours(24);
+  if (!ended(replica.phase)) return true;
+  return replica.phase == JobPhase::kFailed && replica.end + kFailedShown > clock_.now();
 }
 
 ReplicaView ServiceBook::replica_view(const Job& job) {
@@ -401,8 +417,7 @@ ServiceSummary ServiceBook::summary(JobId one) {
   double dollars_s = 0;
   for (const JobId id : jobs) {
     const Job& each = state_.job(id);
-    const bool shown = over || !ended(each.phase) || each.phase == JobPhase::kFailed;
-    if (shown) summary.replicas.push_back(replica_view(each));
+    if (over || is_shown(each)) summary.replicas.push_back(replica_view(each));
     if (!takes_requests(each)) continue;
     ready.push_back(replica_of(each)->report);
     const double held = (clock_.now() - each.first_start).count_seconds();
@@ -413,10 +428,11 @@ ServiceSummary ServiceBook::summary(JobId one) {
     if (!gateway.report.url.empty()) summary.urls.push_back(gateway.report.url);
     if (const auto* report = report_on(gateway.report, summary.id)) add(summary.measured, *report);
   }
+  const double dollars = dollars_of(summary.id);
   const Account& account = accounts_[summary.id];
   if (account.dollars && account.tokens > 0) {
-    const double dollars = std::max(dollars_of(jobs) - *account.dollars, 0.0);
-    summary.usd_per_million_tokens = dollars * kMillion / static_cast<double>(account.tokens);
+    summary.usd_per_million_tokens =
+        std::max(dollars - *account.dollars, 0.0) * kMillion / static_cast<double>(account.tokens);
   }
   summary.predicted = predict(ready, summary.measured, dollars_s);
   return summary;

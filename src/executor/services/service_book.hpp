@@ -71,13 +71,14 @@ struct ServiceSummary {
   std::uint64_t id = 0;
   std::string name;
   std::string model;
-  std::string revision;               ///< id; while it is updated, of the one before
-  std::optional<UpdateView> update;   ///< none is under way
-  std::string outcome;                ///< why the last update did not succeed; empty: it did
-  std::vector<std::string> urls;      ///< of the gateways that report
-  std::vector<ReplicaView> replicas;  ///< that have not ended or have failed; all of one that ended
-  ServiceReport measured;             ///< of all gateways together
-  SloSpec slo;                        ///< what is to be kept
+  std::string revision;              ///< id; while it is updated, of the one before
+  std::optional<UpdateView> update;  ///< none is under way
+  std::string outcome;               ///< why the last update did not succeed; empty: it did
+  std::vector<std::string> urls;     ///< of the gateways that report
+  /// Those that have not ended, and those that failed in the last day; all of a service that ended.
+  std::vector<ReplicaView> replicas;
+  ServiceReport measured;  ///< of all gateways together
+  SloSpec slo;             ///< what is to be kept
   /// Dollars of the replicas for a million tokens, prompts included, since this controller heard of
   /// the service; none: there were no tokens.
   std::optional<double> usd_per_million_tokens;
@@ -126,6 +127,8 @@ class ServiceBook {
     std::string model;
     std::optional<double> dollars;  ///< of its replicas when the first report came
     std::uint64_t tokens = 0;       ///< since then
+    std::map<JobId, double> spent;  ///< by replica, when last asked for
+    double archived = 0;            ///< dollars of replicas that are no longer in the state
     std::map<std::uint32_t, KnownRevision> revisions;  ///< by number
   };
 
@@ -141,7 +144,10 @@ class ServiceBook {
   [[nodiscard]] CanaryReport canary_counts(const Service& service) const;
   void add_tokens(const GatewayReport& before, const GatewayReport& now);
   [[nodiscard]] std::vector<JobId> replicas_of(std::uint64_t service) const;
-  [[nodiscard]] double dollars_of(const std::vector<JobId>& jobs) const;
+  /// Returns the dollars of a service's replicas, also of those that were archived meanwhile.
+  [[nodiscard]] double dollars_of(std::uint64_t service);
+  /// Whether a replica is shown while its service runs.
+  [[nodiscard]] bool is_shown(const Job& replica) const;
   void forget_silent();
 
   const State& state_;

@@ -16,9 +16,10 @@ class ServiceBookTest : public ControllerTest {
   }
 
   /// Submits a service; its first replica runs on node1, where the test plays the agent.
-  void run_service(int replicas) {
+  void run_service(int replicas) { run_service(service("chat", replicas)); }
+  void run_service(const std::string& spec) {
     join("node1", node_);
-    const Result<std::vector<JobId>> jobs = submit(service("chat", replicas));
+    const Result<std::vector<JobId>> jobs = submit(spec);
     ASSERT_TRUE(jobs) << jobs.error().text();
     await([&] { return !node_.orders<LaunchRanks>().empty(); });
     launch_ = node_.orders<LaunchRanks>().back();
@@ -35,6 +36,13 @@ class ServiceBookTest : public ControllerTest {
     AttemptReport state{.stage = RankStage::kRunning, .up_epoch = 0};
     state.replica = ReplicaReport{phase, "127.0.0.1:4711", 31, 8, pace};
     report(state);
+  }
+  /// The program of the replica fails, for good.
+  void fail() {
+    report({.stage = RankStage::kGone,
+            .up_epoch = 0,
+            .end = AttemptEnd{.kind = ExitKind::kProgram, .blame = {}}});
+    await([&] { return controller_->state().job(job()).phase == JobPhase::kFailed; });
   }
   ServiceBook& book() {
     if (!book_) book_.emplace(controller_->state(), controller_->host().clock());
@@ -158,11 +166,26 @@ TEST_F(ServiceBookTest, AGatewayThatStartsAnewDoesNotTakeTokensBack) {
   EXPECT_EQ(book().summary(JobId(0)).measured.counts.completed, 20u);
 }
 
+TEST_F(ServiceBookTest, AReplicaThatFailedIsShownForADay) {
+  run_service(2);
+  fail();
+  ASSERT_EQ(book().summary(JobId(1)).replicas.size(), 2u);
+  EXPECT_EQ(book().summary(JobId(1)).replicas[0].state, "failed");
+  const ControlClock next_day(real_->env().clock,
+                              controller_->host().clock().now() + Duration::hours(25));
+  const ServiceSummary later = ServiceBook(controller_->state(), next_day).summary(JobId(1));
+  ASSERT_EQ(later.replicas.size(), 1u);
+  EXPECT_EQ(later.replicas[0].job, JobId(1));
+}
+
 TEST_F(ServiceBookTest, OfTwoServicesWithOneModelTheOneWithReplicasHasTheRequests) {
   const Result<std::vector<JobId>> waits = submit(service("waits", 1));
   ASSERT_TRUE(waits) << waits.error().text();
   EXPECT_EQ(book().table().services.at(0).name, "waits");
-  run_service(1);
+  // A job without revisions serves the model of its name.
+  run_service(
+      "apiVersion: orrery/v1\nkind: Serve\nname: gpt\nroles: [{accelerators: 8}]\n"
+      "launch: {command: [sh]}\n");
   // The first service took the node: it is the one with a replica.
   report(ReplicaPhase::kReady);
   const RouteTable table = book().table();

@@ -34,13 +34,6 @@ tl::unexpected<ApiError> too_long(const ServedModel& model, CompletionKind kind,
       .code = "context_length_exceeded"});
 }
 
-/// Returns a number of tokens that the text has at least.
-std::size_t least_tokens(const Tokenizer& tokenizer, std::string_view text, std::size_t context) {
-  if (text.size() < context) return 0;
-  const std::optional<std::size_t> bytes = tokenizer.bytes_of_a_token();
-  return bytes ? (text.size() + *bytes - 1) / *bytes : 0;
-}
-
 // A template writes the tokens around a text itself.
 ApiResult<TokenList> tokens_of(const ReadingTerms& terms, const CompletionRequest& request) {
   const ServedModel& model = *terms.model;
@@ -51,7 +44,7 @@ ApiResult<TokenList> tokens_of(const ReadingTerms& terms, const CompletionReques
   if (templated) text = chat_prompt(*model.chat, request, request.so_far.created);
   if (!text) return tl::unexpected(text.error());
   const auto context = static_cast<std::size_t>(model.model.config().sequence);
-  const std::size_t least = least_tokens(*model.tokenizer, *text, context);
+  const std::size_t least = text->size() < context ? 0 : model.tokenizer->least_tokens(*text);
   if (least >= context) return too_long(model, request.kind, fmt::format("at least {}", least));
   if (templated) {
     model.tokenizer->encode(*text, tokens);

@@ -30,7 +30,9 @@ class HeldTokenizer final : public Tokenizer {
   [[nodiscard]] std::string identity() const override { return ""; }
   [[nodiscard]] std::int64_t kinds() const override { return bytes_.kinds(); }
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override { return std::nullopt; }
-  [[nodiscard]] std::optional<std::size_t> bytes_of_a_token() const override { return kTokenBytes; }
+  [[nodiscard]] std::size_t least_tokens(std::string_view text) const override {
+    return text.size() / kTokenBytes;
+  }
   void encode(std::string_view text, std::vector<std::int32_t>& to) const override {
     if (text.size() < kLong) return bytes_.encode(text, to);
     permission_.wait_for(std::chrono::seconds(20));

@@ -15,6 +15,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/assert.hpp"
 #include "base/format/little_endian.hpp"
 #include "base/numbers/parallel.hpp"
 #include "base/system/file_descriptor.hpp"
@@ -266,6 +267,7 @@ TokenArray encode_in_memory(const TextCorpus& corpus, const Tokenizer& tokenizer
 
 TokenizedText tokenize(const TextCorpus& bytes, const Tokenizer& tokenizer,
                        const std::string& directory) {
+  ORRERY_ASSERT(tokenizer.keeps_lines(), "a corpus is encoded in slices that end at lines");
   std::string why = "there is no directory for them";
   if (!directory.empty()) {
     auto text = TokenDirectory(directory, bytes, tokenizer).get();

@@ -27,7 +27,7 @@ struct TokenizedText {
 /// Tokenizer::end_of_text(). `directory` is created when absent; it must belong to this user (or to
 /// root) and no other user may be able to write to it; "": keep nothing. Cost: hashing the text,
 /// and if it was not found, encoding it with all cores that this process may use; beside the tokens
-/// at most some 100 MB are in memory.
+/// at most some 100 MB are in memory. Precondition: Tokenizer::keeps_lines().
 [[nodiscard]] TokenizedText tokenize(const TextCorpus& bytes, const Tokenizer& tokenizer,
                                      const std::string& directory);
 

@@ -29,7 +29,9 @@ namespace fs = std::filesystem;
 /// Each byte is a token, counted from `shift`; 0 is the end of a file.
 class ShiftedBytes final : public Tokenizer {
  public:
-  explicit ShiftedBytes(std::int64_t kinds) : kinds_(kinds) {
+  enum class Lines : std::uint8_t { kKept, kSpanned };
+  explicit ShiftedBytes(std::int64_t kinds, Lines lines = Lines::kKept)
+      : kinds_(kinds), lines_(lines) {
     void* shared =
         ::mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     calls_ = static_cast<int*>(shared);
@@ -42,6 +44,7 @@ class ShiftedBytes final : public Tokenizer {
   std::string identity() const override { return "shifted bytes"; }
   std::int64_t kinds() const override { return kinds_; }
   std::optional<std::int32_t> end_of_text() const override { return 0; }
+  bool keeps_lines() const override { return lines_ == Lines::kKept; }
   void encode(std::string_view text, std::vector<std::int32_t>& to) const override {
     ++std::atomic_ref<int>(*calls_);
     before_();
@@ -63,6 +66,7 @@ class ShiftedBytes final : public Tokenizer {
   std::int32_t shift() const { return static_cast<std::int32_t>(kinds_ - 256); }
 
   std::int64_t kinds_;
+  Lines lines_;
   int* calls_;
   std::function<void()> before_ = [] {};
 };
@@ -139,6 +143,11 @@ TEST_F(TokenCacheTest, PutsTheEndOfATextBehindEachFile) {
     text.corpus.read(6, some);
     EXPECT_EQ(some, std::vector<std::int32_t>(tokens.begin() + 6, tokens.begin() + 9));
   }
+}
+
+TEST_F(TokenCacheTest, TakesNoTokenizerWhoseTokensSpanLines) {
+  const ShiftedBytes tokenizer(300, ShiftedBytes::Lines::kSpanned);
+  EXPECT_DEATH((void)tokenize(corpus(), tokenizer, cache_), "slices that end at lines");
 }
 
 TEST_F(TokenCacheTest, EncodesATextOnce) {
