@@ -222,7 +222,11 @@ void PickerCall::pick() {
   request_.prompt_tokens = request_.body.size() / kTextBytesPerToken + 1;
   target_.tokens = request_.prompt_tokens + (limit == 0 ? mean : std::min(limit, mean));
   target_.draw = desk_.core.draw();
-  dispatch();
+  const Instant now = desk_.core.now();
+  admission_.emplace(*service_, service_->tenants.of(*request_.key, now), facts->service_class);
+  if (admission_->reserve(target_.tokens, now)) return dispatch();
+  retry_after_ = std::stoi(admission_->retry_after(now));
+  answer_now(admission_->quota_error(), RequestEnd::kShed);
 }
 
 PickedEndpoints PickerCall::choose_now(std::size_t waiting) const {
@@ -304,6 +308,7 @@ void PickerCall::charge(std::uint32_t slot) {
 
 void PickerCall::answer_route(PickedEndpoints picked) {
   phase_ = Phase::kAsked;
+  admission_->serve();
   charge(picked.decision.slot);
   const bool has_key = !desk_.core.options().picker.tenant;
   const PickedRoute route{.endpoints = picked.text(),
@@ -435,6 +440,17 @@ void PickerCall::settle(RequestEnd end) {
   GatewayCore& core = desk_.core;
   const EndedRequest ended = answer_.ended(end, arrived_, request_.prompt_tokens);
   service.stats.add(ended, core.now());
+  admission_->count(ended);
+  // The tenant is charged the tokens used, where Envoy shows them.
+  double used = 0;
+  if (answer_.knows_tokens()) {
+    used = static_cast<double>(ended.prompt_tokens + ended.output_tokens);
+  } else if (end == RequestEnd::kCompleted) {
+    used = static_cast<double>(target_.tokens);
+  } else if (end == RequestEnd::kCancelled && target_.charged) {
+    used = static_cast<double>(request_.prompt_tokens);
+  }
+  admission_->settle(used, core.now());
   const bool learns = end == RequestEnd::kCompleted && answer_.knows_tokens();
   if (learns) {
     const auto output = static_cast<double>(ended.output_tokens);

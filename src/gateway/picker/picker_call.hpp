@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/env.hpp"
+#include "gateway/admission/call_admission.hpp"
 #include "gateway/error_answer.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/picker/followed_answer.hpp"
@@ -128,7 +129,8 @@ class PickerCall {
   GatewayService* service_ = nullptr;  ///< once it is known, until the request is counted
   std::optional<std::list<PickerCall*>::iterator> place_;  ///< among those that wait
   Target target_;
-  int retry_after_ = 1;  ///< seconds, of an answer that refuses
+  std::optional<CallAdmission> admission_;  ///< once the service is known
+  int retry_after_ = 1;                     ///< seconds, of an answer that refuses
   FollowedAnswer answer_;
 };
 

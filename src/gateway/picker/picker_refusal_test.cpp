@@ -145,6 +145,38 @@ TEST_F(PickerTest, BoundsTheBodiesThatItHolds) {
   EXPECT_EQ(picked(*then), kA);
 }
 
+TEST_F(PickerTest, KeepsTheLimitOfATenantAndCountsWhatItUses) {
+  RouteTable table = table_of({kA});
+  table.services[0].tenants = {{.name = "root", .tokens_per_s = 0.01}};
+  gateway_->set_table(table);
+  const auto first = ask();
+  EXPECT_EQ(picked(*first), kA) << "a full bucket grants one request";
+  const auto second = ask();
+  const ext_proc::ImmediateResponse refused = immediate(*second);
+  EXPECT_EQ(refused.status().code(), 429);
+  EXPECT_EQ(code_of(refused), "rate_limit_exceeded");
+  const std::vector<CallerCounts> tenants = gateway_->report().services.at(0).tenants;
+  ASSERT_EQ(tenants.size(), 1U);
+  EXPECT_EQ(tenants[0].name, "root");
+  EXPECT_EQ(tenants[0].counts.shed, 1U);
+}
+
+TEST_F(PickerTest, TriesACanaryOnItsShareOfTheRequests) {
+  slots_ = 100;
+  RouteTable table = table_of({kA, kB});
+  table.services[0].replicas[1].revision = 2;
+  table.services[0].canary = RoutedCanary{2, 0.25};
+  gateway_->set_table(table);
+  std::vector<std::unique_ptr<EnvoyStream>> streams;
+  int tried = 0;
+  for (int i = 0; i < 60; ++i) {
+    streams.push_back(ask());
+    tried += picked(*streams.back()) == kB ? 1 : 0;
+  }
+  EXPECT_GT(tried, 0);
+  EXPECT_LT(tried, 40);
+}
+
 TEST_F(PickerTest, ExplainsAndCountsAsForProxiedRequests) {
   route({kA, kB});
   auto stream = ask(request_headers({{"x-request-id", "r9"}}));
