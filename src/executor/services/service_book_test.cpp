@@ -166,6 +166,26 @@ TEST_F(ServiceBookTest, AGatewayThatStartsAnewDoesNotTakeTokensBack) {
   EXPECT_EQ(book().summary(JobId(0)).measured.counts.completed, 20u);
 }
 
+TEST_F(ServiceBookTest, TheDollarsOfArchivedReplicasStayInTheSum) {
+  run_service(2);
+  report(ReplicaPhase::kReady);
+  book().take(measured(0, 0));
+  book().take(measured(0, 10));
+  // Else the other replica would have the node.
+  bool drained = false;
+  controller_->command(DrainNode{.node = launch_.order.to.node, .why = "a test"}, "",
+                       [&](const Result<JobId>&) { drained = true; });
+  await([&] { return drained; });
+  fail();
+  const double before = book().summary(JobId(1)).usd_per_million_tokens.value();
+  ASSERT_GT(before, 0);
+  ControllerSettings settings;
+  settings.retain = Seconds(0);
+  controller_->set_limits(settings);
+  await([&] { return !controller_->state().has(job()); });
+  EXPECT_DOUBLE_EQ(book().summary(JobId(1)).usd_per_million_tokens.value(), before);
+}
+
 TEST_F(ServiceBookTest, AReplicaThatFailedIsShownForADay) {
   run_service(2);
   fail();
