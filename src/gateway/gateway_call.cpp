@@ -153,9 +153,8 @@ bool GatewayCall::try_again() {
 void GatewayCall::shed() { answer_error(overloaded(request_.service), RequestEnd::kShed); }
 
 void GatewayCall::check_time(Instant now) {
-  if (phase_ != Phase::kWaiting || now < times_.asked + admission_.patience(core_.options().wait)) {
-    return;
-  }
+  const Duration patience = admission_.patience(core_.options().wait);
+  if (phase_ != Phase::kWaiting || now < times_.asked + patience) return;
   const RouteOutcome outcome = decide(0).outcome;
   if (outcome == RouteOutcome::kReplica) return;  // its turn comes at once
   const GatewayService& service = request_.service;
