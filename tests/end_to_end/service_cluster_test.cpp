@@ -259,8 +259,9 @@ TEST_F(ServiceClusterTest, StreamsGoOnAtAnotherReplicaWhenTheirsIsKilled) {
   std::size_t streams = 0;
   int rounds = 0;
   std::uint64_t moved = 0;
-  // A kill may meet a replica between two streams, or one whose streams have all been generated.
-  for (; rounds < kills || (moved == 0 && rounds < kills + 9); ++rounds) {
+  // A kill may meet a replica between two streams, or one whose streams have all been generated. A
+  // replica waits before each start twice as long as before: few kills fit into one run.
+  for (; rounds < kills || (moved == 0 && rounds < kills + 5); ++rounds) {
     const std::string victim = now["replicas"][static_cast<std::size_t>(rounds) % 2]["pid"];
     const Json disturbed = ask("streams", victim);
     ASSERT_EQ(disturbed["streams"].size(), 16u) << disturbed;
