@@ -84,11 +84,15 @@ Status change_service(const CommandOptions& options, const ServiceVerbOptions& a
   if (!session) return forward_error(session);
   const Result<std::uint64_t> job = service_job(**session, asked.update_of);
   if (!job) return tl::unexpected(job.error());
-  const Result<PresentService> present = present_service(**session, *job);
+  const bool back = asked.service.rollout.canary == std::vector<std::string>{"back"};
+  const Result<PresentService> present =
+      back ? service_before_canary(**session, *job) : present_service(**session, *job);
   if (!present) return tl::unexpected(present.error());
+  const ServiceUpdateOptions changes{asked.service.artifact, asked.revision,
+                                     asked.replicas,         options.command,
+                                     asked.service.rollout,  asked.service.slo};
   const Result<std::string> spec =
-      updated_service_spec(*present, {asked.service.artifact, asked.revision, asked.replicas,
-                                      options.command, asked.service.rollout, asked.service.slo});
+      back ? Result<std::string>(present->spec) : updated_service_spec(*present, changes);
   if (!spec) return tl::unexpected(spec.error());
   if (asked.dry_run) {
     print_bytes(*spec);
@@ -99,8 +103,9 @@ Status change_service(const CommandOptions& options, const ServiceVerbOptions& a
   if (!update) return tl::unexpected(update.error());
   const Result<std::uint64_t> updated = update_service(**session, *job, submitted);
   if (!updated) return tl::unexpected(updated.error());
-  const Result<v1::ServiceView> service =
-      asked.no_wait ? service_of_job(**session, *job) : await_update(**session, *update, waiting());
+  const Result<v1::ServiceView> service = asked.no_wait || back
+                                              ? service_of_job(**session, *job)
+                                              : await_update(**session, *update, waiting());
   if (!service) return tl::unexpected(service.error());
   return print_live(options, updated_answer(*service));
 }
@@ -180,7 +185,8 @@ void add_update_options(CLI::App& verb, ServiceVerbOptions& asked) {
       ->type_name("N");
   verb.add_option("--canary", service.rollout.canary,
                   "try a new revision on these shares of the requests, stage by stage, before all "
-                  "replicas follow: 1%,10%,50%; none: without (default: as before, none at first)")
+                  "replicas follow: 1%,10%,50%; none: all follow at once; back: take the present "
+                  "canary back (default: as before, none at first)")
       ->type_name("SHARES")
       ->delimiter(',')
       ->allow_extra_args(false);

@@ -124,7 +124,8 @@ std::optional<bool> EngineLoad::busy() const {
 
 bool EngineLoad::stands_since(const EngineLoad& earlier) const {
   return busy().value_or(false) && steps && steps == earlier.steps &&
-         generated == earlier.generated;
+         generated == earlier.generated && kv_usage == earlier.kv_usage &&
+         running == earlier.running;
 }
 
 EngineLoad engine_load(EngineName engine, std::string_view metrics) {

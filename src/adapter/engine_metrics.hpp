@@ -28,7 +28,7 @@ struct EngineLoad {
   /// Whether requests are there; none: unknown.
   [[nodiscard]] std::optional<bool> busy() const;
   /// Whether requests are there of which nothing was counted since an earlier answer, although the
-  /// engine counts steps.
+  /// engine counts steps. Where a long prompt is computed in parts, its KV cache grows.
   [[nodiscard]] bool stands_since(const EngineLoad& earlier) const;
 };
 

@@ -124,9 +124,17 @@ void GatewayCall::dispatch(Queueing queueing) {
 
 RouteDecision GatewayCall::decide(std::size_t waiting) const {
   if (!request_.service.index) return {};
+  const RouterState& router = core_.router();
+  std::vector<ReplicaKey> excluded = tried_;
+  for (const std::uint32_t slot : router.slots_of(*request_.service.index)) {
+    const RouterReplica& replica = router.replica(slot);
+    if (target_.revision.value_or(replica.revision) != replica.revision) {
+      excluded.push_back(replica.key);
+    }
+  }
   return choose(core_.router(), {.service = *request_.service.index,
                                  .tokens = target_.tokens,
-                                 .excluded = tried_,
+                                 .excluded = excluded,
                                  .waiting = waiting,
                                  .draw = target_.draw,
                                  .now = core_.now()});
@@ -156,8 +164,9 @@ void GatewayCall::check_time(Instant now) {
   const Duration patience = admission_.patience(core_.options().wait);
   if (phase_ != Phase::kWaiting || now < times_.asked + patience) return;
   const RouteOutcome outcome = decide(0).outcome;
-  if (outcome == RouteOutcome::kReplica) return;  // its turn comes at once
-  const GatewayService& service = request_.service;
+  GatewayService& service = request_.service;
+  const bool is_next = service.queue.front() == this;
+  if (outcome == RouteOutcome::kReplica && is_next) return;  // its turn comes at once
   if (outcome == RouteOutcome::kNone) {
     answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
                  RequestEnd::kFailed);
@@ -206,7 +215,6 @@ void GatewayCall::retry_elsewhere(std::string_view why) {
   ++target_.failures;
   tried_.push_back(replica.key);
   core_.router().note_failure(target_.slot, core_.now());
-  request_.service.canary.add_failure(replica.revision);
   release(0);
   upstream_.cancel();
   if (core_.now() >= times_.asked + admission_.patience(core_.options().wait) &&
@@ -289,6 +297,7 @@ void GatewayCall::pass_whole(std::string_view events) {
 void GatewayCall::send(std::string_view bytes) {
   phase_ = Phase::kPassing;
   if (!std::exchange(answer_.begun, true)) {
+    target_.revision = core_.router().replica(target_.slot).revision;
     exchange_.begin(answer_.status, headers_for_client());
   }
   exchange_.send(bytes);
@@ -317,6 +326,7 @@ void GatewayCall::on_end() {
 
 void GatewayCall::on_error(const WebCallFailure& failure) {
   if (phase_ == Phase::kAsking) {
+    request_.service.canary.add_failure(core_.router().replica(target_.slot).revision);
     retry_elsewhere(failure.error.message);
     return;
   }
@@ -333,6 +343,7 @@ void GatewayCall::break_off(std::string_view why) {
     finish(RequestEnd::kCompleted);
   } else if (marks_.possible() && !answer_.events.failed() && target_.moves < kMovesMax) {
     times_.asked = core_.now();
+    request_.service.canary.add_failure(core_.router().replica(target_.slot).revision);
     retry_elsewhere(why);
   } else {
     core_.router().note_failure(target_.slot, core_.now());
@@ -443,7 +454,12 @@ void GatewayCall::finish(RequestEnd end) {
   }
   service.stats.add(ended, core_.now());
   if (target_.charged) {
-    service.canary.add(core_.router().replica(target_.slot).revision, ended);
+    EndedRequest of_replica = ended;
+    if (end == RequestEnd::kCompleted && answer_.status >= 400)
+      of_replica.end = RequestEnd::kFailed;
+    // These times hold what passed at other replicas.
+    if (target_.failures > 0 || target_.moves > 0) of_replica.ttft = of_replica.tpot = Duration();
+    service.canary.add(core_.router().replica(target_.slot).revision, of_replica);
   }
   admission_.count(ended);
   admission_.settle(tokens_charged(end), core_.now());

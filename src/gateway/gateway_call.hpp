@@ -65,7 +65,9 @@ class GatewayCall final : public WebCallEvents {
     bool answered = false;       ///< a byte of an answer's body has come from it
     std::uint32_t failures = 0;  ///< of replicas, so far
     double draw = 0;             ///< RouteQuery::draw
-    std::uint32_t moves = 0;     ///< of the stream from one replica to another
+    /// Revision of the replica that began the stream, which alone goes on with it.
+    std::optional<std::uint32_t> revision;
+    std::uint32_t moves = 0;  ///< of the stream from one replica to another
   };
   struct Times {
     Instant arrived;

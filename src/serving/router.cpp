@@ -226,7 +226,8 @@ RouteDecision choose(const RouterState& state, const RouteQuery& query) {
   if (found && query.waiting == 0) {
     decision.candidates[best].verdict = CandidateVerdict::kChosen;
     decision.outcome = RouteOutcome::kReplica;
-  } else if (found || any_may_be_tried(decision.candidates, allowed)) {
+  } else if (found || any_may_be_tried(decision.candidates, first) ||
+             any_may_be_tried(decision.candidates, allowed)) {
     decision.outcome =
         query.waiting < state.options().queue_max ? RouteOutcome::kWait : RouteOutcome::kShed;
   }

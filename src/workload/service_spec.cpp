@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -24,8 +25,11 @@ Result<std::vector<std::uint32_t>> canary_shares(const std::vector<std::string>&
     double percent = 0;
     const char* const end = stage.data() + stage.size();
     const auto [rest, failed] = std::from_chars(stage.data(), end, percent);
-    const double parts = percent * kPartsPerPercent;
-    const bool whole = parts >= 1 && parts <= 100 * kPartsPerPercent && parts == std::floor(parts);
+    constexpr double kRounding = 1e-6;
+    const double exact = percent * kPartsPerPercent;
+    const double parts = std::round(exact);
+    const bool whole =
+        parts >= 1 && parts <= 100 * kPartsPerPercent && std::abs(exact - parts) < kRounding;
     if (failed != std::errc() || std::string_view(rest, end) != "%" || !whole) {
       return input_error({}, fmt::format("canary has \"{}\", expected a percentage from 0.01% to "
                                          "100%, such as 5%",
@@ -44,7 +48,7 @@ Result<std::vector<std::uint32_t>> canary_shares(const std::vector<std::string>&
 
 namespace {
 
-Status check_rollout(const RolloutSpec& rollout) {
+Status check_rollout(const RolloutSpec& rollout, const SloSpec& slo) {
   const auto wrong = [&rollout](const std::string& what) {
     return input_error(rollout.where, what);
   };
@@ -58,6 +62,10 @@ Status check_rollout(const RolloutSpec& rollout) {
   if (rollout.bake && rollout.bake->value() < 0) return wrong("rollout has a bake below 0 s");
   if (rollout.canary.empty() && (rollout.bake || !rollout.gates.empty())) {
     return wrong("rollout has bake or gates, which are those of a canary: expected canary, too");
+  }
+  const bool by_slo = std::ranges::find(rollout.gates, RolloutGate::kSlo) != rollout.gates.end();
+  if (by_slo && !slo.ttft_p99 && !slo.tpot_p99) {
+    return wrong("rollout has the gate slo, expected slo with ttft_p99 or tpot_p99");
   }
   return {};
 }
@@ -116,7 +124,7 @@ Status check_service(const ServiceSpec& service) {
   above_zero("batch_deadline", service.slo.batch_deadline);
   if (!wrong.empty()) return input_error(service.slo.where, wrong);
   if (Status fits = check_tenants(service.tenants); !fits) return fits;
-  return check_rollout(service.rollout);
+  return check_rollout(service.rollout, service.slo);
 }
 
 }  // namespace orrery

@@ -109,6 +109,10 @@ TEST(ServiceSpecTest, ARolloutSaysHowReplicasAreReplaced) {
               "job.yaml:5:10: rollout: canary has \"" + std::string(wrong) +
                   "\", expected a percentage from 0.01% to 100%, such as 5%");
   }
+  EXPECT_EQ(canary_shares({"0.07%", "0.29%", "1.1%", "2.2%", "33.3%", "100%"}).value(),
+            (std::vector<std::uint32_t>{7, 29, 110, 220, 3330, 10'000}));
+  EXPECT_EQ(refusal(head + "rollout: {canary: [1%], gates: [slo]}\n"),
+            "job.yaml:5:10: rollout has the gate slo, expected slo with ttft_p99 or tpot_p99");
   EXPECT_EQ(refusal(head + "rollout: {bake: 1 min}\n"),
             "job.yaml:5:10: rollout has bake or gates, which are those of a canary: expected "
             "canary, too");

@@ -89,6 +89,20 @@ TEST_F(ServiceCanaryTest, WhoseReplicasFailInALaterStageIsGivenUp) {
   EXPECT_EQ(chat.ready(), 3u);
 }
 
+TEST_F(ServiceCanaryTest, IsTakenBackByThePresentRevisionAndKeepsOthersAway) {
+  UpdatedService chat(2);
+  ASSERT_TRUE(chat.update("r2", 2, terms()));
+  chat.settle();
+  EXPECT_FALSE(chat.update("r3", 2, terms()));
+  EXPECT_FALSE(chat.update("r3", 2));
+  ASSERT_TRUE(chat.update("r1", 2, terms()));
+  EXPECT_EQ(split(chat)->share, 0u);
+  chat.settle();
+  EXPECT_EQ(chat.replicas(), "chat[0]:r1 chat[1]:r1");
+  EXPECT_EQ(chat.service()->outcome, "the canary was taken back");
+  ASSERT_TRUE(chat.update("r3", 2, terms()));
+}
+
 TEST_F(ServiceCanaryTest, OfOneReplicaStandsBesideIt) {
   UpdatedService chat(1);
   EXPECT_FALSE(chat.update("r2", 1, {.surge = 0, .unavailable = 1, .canary = {100}}));

@@ -223,6 +223,13 @@ void update_service(const UpdateParts& parts, UpdateService command) {
   }
   if (is_so(state, *service, to, command)) return;
   const std::optional<ServiceUpdate>& present = service->update;
+  if (present && is_canary(*present) && to.number != present->to.number) {
+    if (to.number == service->revision.number) {
+      return go_back(recorder, *service, "the canary was taken back");
+    }
+    return recorder.refuse(
+        "another revision is tried as a canary: let it end, or end it, before the next one");
+  }
   const bool goes_on = present && present->back.empty() && present->to.number == to.number &&
                        present->terms.canary == command.terms.canary;
   recorder.emit(ServiceUpdating{.service = service->id,

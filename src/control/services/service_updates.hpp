@@ -26,7 +26,8 @@ struct UpdateParts {
 };
 
 /// Begins an update, or gives the one under way another aim. No effect where the service is as
-/// wanted. The command is refused where the job is no replica of a service that runs.
+/// wanted. The present revision takes a canary back. The command is refused where another revision
+/// is a canary, and where the job is no replica of a service that runs.
 void update_service(const UpdateParts& parts, UpdateService command);
 
 /// Leads a canary to its next stage, or gives its revision up.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "serving/canary.hpp"
@@ -12,13 +13,15 @@ namespace {
 /// Requests, and scores where quality counts, that a canary needs in each stage.
 constexpr std::uint64_t kRequestsMin = 50;
 
+/// Times in buckets that are above the target as a whole.
 RateCounts slower_than(const LatencyHistogram& times, const std::optional<Seconds>& target) {
   if (!target) return {};
-  RateCounts counts{.count = static_cast<double>(times.count())};
+  RateCounts counts{.count = static_cast<double>(times.count()), .sum = 0};
+  double lower = 0;
   std::size_t bucket = 0;
   for (const std::uint64_t count : times.buckets()) {
-    const double bound = LatencyHistogram::upper_bound(bucket++).count_seconds();
-    if (bound > target->value()) counts.sum += static_cast<double>(count);
+    if (lower >= target->value()) counts.sum += static_cast<double>(count);
+    lower = LatencyHistogram::upper_bound(bucket++).count_seconds();
   }
   return counts;
 }
@@ -55,6 +58,8 @@ std::optional<CanaryVerdict> CanaryWatch::judge(const SeenCanary& seen, Instant 
     return std::nullopt;
   }
   if (!stage.since) stage.since = now;
+  // A gateway that starts anew counts from zero.
+  stage.requests = std::min(stage.requests, seen.counts.canary.requests);
   const CanaryTerms terms{.requests_min = stage.requests + kRequestsMin,
                           .scores_min = kRequestsMin,
                           .failures = update.terms.gates.failures,

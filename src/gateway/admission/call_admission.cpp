@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -70,7 +71,8 @@ ErrorAnswer CallAdmission::quota_error() const {
 
 std::string CallAdmission::retry_after(Instant now) const {
   const double seconds = account_.bucket.time_until(tokens_, now).count_seconds();
-  return fmt::format("{:.0f}", std::max(std::ceil(seconds), 1.0));
+  constexpr double kMost = 86'400;
+  return fmt::format("{:.0f}", std::clamp(std::ceil(seconds), 1.0, kMost));
 }
 
 void CallAdmission::add_limit_headers(std::vector<WebHeader>& headers, Instant now) {

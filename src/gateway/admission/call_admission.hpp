@@ -49,7 +49,7 @@ class CallAdmission {
 
   /// The error of a request for which reserve() found no room.
   [[nodiscard]] ErrorAnswer quota_error() const;
-  /// Whole seconds until there is room for the request, at least 1.
+  /// Whole seconds until there is room for the request, from 1 to a day.
   [[nodiscard]] std::string retry_after(Instant now) const;
   /// Adds what OpenAI's API tells of a limit: x-ratelimit-limit-tokens, -remaining-tokens and
   /// -reset-tokens. Nothing for a tenant without one. The values live as long as this object.

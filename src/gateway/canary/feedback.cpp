@@ -36,7 +36,7 @@ tl::expected<std::string, ErrorAnswer> note_feedback(GatewayCore& core, const Ro
   const auto& candidates = record->decision.candidates;
   const auto chosen =
       std::ranges::find(candidates, CandidateVerdict::kChosen, &RouteCandidate::verdict);
-  service.canary.add_score(chosen->revision, value);
+  service.canary.add_score(chosen->revision, record->epoch, value);
   const nlohmann::ordered_json answer = {{"request", *request},
                                          {"service", service.name},
                                          {"job", chosen->replica.job},

@@ -286,6 +286,8 @@ void PickerCall::leave_queue() {
 }
 
 RouteOutcome PickerCall::try_again() {
+  // Proxied requests that wait come first.
+  if (!service_->queue.empty()) return RouteOutcome::kWait;
   PickedEndpoints picked = choose_now(0);
   const RouteOutcome outcome = picked.decision.outcome;
   if (outcome == RouteOutcome::kReplica) {
@@ -297,7 +299,8 @@ RouteOutcome PickerCall::try_again() {
 
 void PickerCall::check_time(Instant now, RouteOutcome outcome) {
   const GatewayOptions& options = desk_.core.options();
-  const Duration limit = outcome == RouteOutcome::kNone ? options.wait : options.queue_wait;
+  const Duration limit =
+      admission_->patience(outcome == RouteOutcome::kNone ? options.wait : options.queue_wait);
   if (now >= arrived_ + limit) refuse_waiting(choose_now(0));
 }
 
@@ -457,7 +460,9 @@ void PickerCall::settle(RequestEnd end) {
     service.output_tokens_mean += kNewest * (output - service.output_tokens_mean);
   }
   if (target_.charged) {
-    service.canary.add(core.router().replica(*target_.charged).revision, ended);
+    EndedRequest of_replica = ended;
+    if (answer_.status() >= 400) of_replica.end = RequestEnd::kFailed;
+    service.canary.add(core.router().replica(*target_.charged).revision, of_replica);
     const std::uint64_t done = learns ? ended.prompt_tokens + ended.output_tokens : 0;
     core.router().credit(*std::exchange(target_.charged, std::nullopt),
                          {.tokens = target_.tokens, .done = done}, core.now());

@@ -64,7 +64,8 @@ class PickerCall {
   /// The service of a waiting call, where what is chosen for one call holds for the next; null:
   /// only some endpoints may serve this one.
   [[nodiscard]] const GatewayService* like_others_of() const {
-    return request_.subset ? nullptr : service_;
+    const bool draws = service_->canary.report().has_value();
+    return request_.subset || draws ? nullptr : service_;
   }
 
  private:

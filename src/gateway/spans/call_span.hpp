@@ -31,7 +31,7 @@ struct CallSpan {
     std::uint64_t input_tokens = 0;
     std::uint64_t output_tokens = 0;
     double ttft_s = 0;           ///< 0: no stream
-    std::uint32_t failures = 0;  ///< of replicas, before one answered
+    std::uint32_t failures = 0;  ///< of replicas
   };
 
   TraceContext own;

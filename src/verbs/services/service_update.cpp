@@ -105,6 +105,21 @@ Result<PresentService> present_service(LiveSession& session, std::uint64_t job) 
                         service.has_update() ? service.update().replicas() : std::max(now, 1U)};
 }
 
+Result<PresentService> service_before_canary(LiveSession& session, std::uint64_t job) {
+  const Result<v1::ServiceView> service = service_of_job(session, job);
+  if (!service) return tl::unexpected(service.error());
+  const auto former =
+      std::ranges::find(service->replicas(), service->revision(), &v1::ServiceReplica::revision);
+  if (!service->update().has_canary() || former == service->replicas().end()) {
+    return input_error({}, fmt::format("service {} has no canary to take back", service->name()));
+  }
+  v1::GetJobRequest request;
+  request.set_id(former->job());
+  const Result<v1::Job> known = session.client().call<v1::Job>("GetJob", request);
+  if (!known) return tl::unexpected(known.error());
+  return PresentService{known->spec(), service->update().replicas()};
+}
+
 Result<std::uint64_t> update_service(LiveSession& session, std::uint64_t job,
                                      const SubmittedSpec& spec) {
   v1::UpdateServiceRequest request;

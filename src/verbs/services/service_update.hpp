@@ -47,6 +47,9 @@ struct AskedUpdate {
 
 /// Returns what the service of a replica's job runs; while it is updated, what it is to run.
 [[nodiscard]] Result<PresentService> present_service(LiveSession& session, std::uint64_t job);
+/// Returns what a service runs beside the canary of its update. Error (kInput): it has none, or no
+/// such replica is left.
+[[nodiscard]] Result<PresentService> service_before_canary(LiveSession& session, std::uint64_t job);
 
 /// Updates the service of a replica's job; returns the number of the service.
 [[nodiscard]] Result<std::uint64_t> update_service(LiveSession& session, std::uint64_t job,
