@@ -222,7 +222,8 @@ class RandomService {
         const std::string spec = fmt::format("r{}", 1 + rng_.below(4));
         RolloutTerms terms{.surge = static_cast<std::uint32_t>(rng_.below(2)), .unavailable = 1};
         if (rng_.below(2) == 0 && replicas + terms.surge > 1) terms.canary = {100, 5000};
-        most_ = std::max<std::size_t>({live.size(), replicas + terms.surge, most_});
+        // An update that goes back may have as many more than there were.
+        most_ = std::max<std::size_t>({live.size() + terms.surge, replicas + terms.surge, most_});
         const Service* service = chat_.service();
         const bool tried = service->update && is_canary(*service->update);
         EXPECT_TRUE(chat_.update(rng_.below(3) == 0 ? "" : spec, replicas, terms) || tried);

@@ -36,7 +36,9 @@ RolloutTerms terms_of(const RolloutSpec& rollout) {
   RolloutTerms terms{.surge = rollout.surge,
                      .unavailable = rollout.unavailable,
                      .canary = *canary_shares(rollout.canary),
-                     .bake = Duration::from_seconds(rollout.bake.value_or(kBake).value())};
+                     .bake = {}};
+  if (rollout.canary.empty()) return terms;
+  terms.bake = Duration::from_seconds(rollout.bake.value_or(kBake).value());
   if (rollout.gates.empty()) return terms;
   const auto has = [&rollout](RolloutGate gate) {
     return std::ranges::find(rollout.gates, gate) != rollout.gates.end();
