@@ -1,5 +1,7 @@
 #include "gateway/error_answer.hpp"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -26,6 +28,15 @@ std::string error_json_of(int status, std::string_view message) {
   return error_json({.status = status,
                      .message = std::string(message),
                      .type = status < 500 ? "invalid_request_error" : "server_error"});
+}
+
+ErrorAnswer unknown_model(std::string_view model) {
+  return {
+      .status = 404,
+      .message = fmt::format("The model '{}' does not exist, or the key may not use it.", model),
+      .type = "invalid_request_error",
+      .param = "model",
+      .code = "model_not_found"};
 }
 
 ErrorAnswer unknown_request() {

@@ -22,6 +22,8 @@ struct ErrorAnswer {
 /// JSON for what a server answers itself, by its status.
 [[nodiscard]] std::string error_json_of(int status, std::string_view message);
 
+/// There is no such model, or it is another tenant's.
+[[nodiscard]] ErrorAnswer unknown_model(std::string_view model);
 /// No decision about a request is kept.
 [[nodiscard]] ErrorAnswer unknown_request();
 

@@ -30,15 +30,6 @@ ErrorAnswer unknown_path(const WebRequest& request) {
           .code = "unknown_url"};
 }
 
-ErrorAnswer unknown_model(std::string_view model) {
-  return {
-      .status = 404,
-      .message = fmt::format("The model '{}' does not exist, or the key may not use it.", model),
-      .type = "invalid_request_error",
-      .param = "model",
-      .code = "model_not_found"};
-}
-
 bool calls_a_model(std::string_view path) {
   return path == "/v1/chat/completions" || path == "/v1/completions" || path == "/v1/embeddings";
 }
@@ -156,11 +147,10 @@ class HttpGateway final : public Gateway, public WebHandler {
   void take_feedback(WebExchange& exchange) {
     const RoutedKey* key = authorise(exchange);
     if (key == nullptr) return;
-    const auto answer = note_feedback(core_, *key, exchange.request().body);
-    if (answer) {
-      exchange.respond(200, kJson, *answer);
+    if (const auto wrong = note_feedback(core_, *key, exchange.request().body)) {
+      refuse(exchange, *wrong);
     } else {
-      refuse(exchange, answer.error());
+      exchange.respond(200, kJson, "{}");
     }
   }
 

@@ -282,6 +282,10 @@ void GatewayCall::pass_events(std::string_view bytes) {
 
 std::vector<WebHeader> GatewayCall::headers_for_client() {
   std::vector<WebHeader> headers = headers_downstream(answer_.headers, request_.id);
+  if (const std::uint32_t revision = core_.router().replica(target_.slot).revision; revision > 0) {
+    target_.revision_text = fmt::to_string(revision);
+    headers.push_back({"x-orrery-revision", target_.revision_text});
+  }
   admission_.add_limit_headers(headers, core_.now());
   return headers;
 }

@@ -67,6 +67,7 @@ class GatewayCall final : public WebCallEvents {
     double draw = 0;             ///< RouteQuery::draw
     /// Revision of the replica that began the stream, which alone goes on with it.
     std::optional<std::uint32_t> revision;
+    std::string revision_text;
     std::uint32_t moves = 0;  ///< of the stream from one replica to another
   };
   struct Times {

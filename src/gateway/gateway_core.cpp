@@ -57,7 +57,7 @@ void GatewayCore::set_table(RouteTable table) {
     service.model = routed.model;
     service.tenant = routed.tenant;
     service.index = at;
-    service.canary.set(routed.canary, table_.epoch);
+    service.canary.set(routed.canary);
     service.tenants.set_terms(TenantTerms(routed.tenants, std::max(table_.gateways, 1U)), now());
     service.batch_wait =
         routed.batch_deadline_s > 0 ? Duration::from_seconds(routed.batch_deadline_s) : kBatchWait;

@@ -391,6 +391,7 @@ TEST_F(GatewayTest, ACanaryIsCountedApartAndItsAnswersCanBeScored) {
   for (int i = 0; i < 20; ++i) {
     const std::string answer = ask(request(kChat, kBody, fmt::format("x-request-id: r{}\r\n", i)));
     EXPECT_NE(answer.find("HTTP/1.1 200"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("x-orrery-revision: 1\r\n"), std::string::npos) << answer;
   }
   const CanaryReport counts = gateway_->report().services[0].canary.value();
   EXPECT_EQ(counts.revision, 2u);
@@ -403,13 +404,17 @@ TEST_F(GatewayTest, ACanaryIsCountedApartAndItsAnswersCanBeScored) {
     text.replace(text.find("Bearer all"), 10, "Bearer " + std::string(key));
     return ask(text);
   };
-  EXPECT_NE(feedback(R"({"request":"r3","score":0.25})").find(R"("revision":1)"),
+  EXPECT_NE(feedback(R"({"model":"m","revision":1,"score":0.25})").find("200"), std::string::npos);
+  for (const char* unknown :
+       {R"({"model":"n","revision":1,"score":1})", R"({"model":"m","revision":3,"score":1})"}) {
+    EXPECT_NE(feedback(unknown).find("404"), std::string::npos) << unknown;
+  }
+  EXPECT_NE(feedback(R"({"model":"m","revision":1,"score":1})", "b").find("404"),
             std::string::npos);
-  EXPECT_NE(feedback(R"({"request":"r3","score":0.5})").find("409"), std::string::npos);
-  EXPECT_NE(feedback(R"({"request":"r4","score":1})", "b").find("404"), std::string::npos);
-  EXPECT_NE(feedback(R"({"request":"none","score":1})").find("404"), std::string::npos);
-  for (const char* wrong : {"", "[]", R"({"request":"r4"})", R"({"request":4,"score":1})",
-                            R"({"request":"r4","score":1.5})", R"({"request":"r4","score":"1"})"}) {
+  for (const char* wrong :
+       {"", "[]", R"({"model":"m","revision":1})", R"({"model":1,"revision":1,"score":1})",
+        R"({"model":"m","revision":-1,"score":1})", R"({"model":"m","revision":"1","score":1})",
+        R"({"model":"m","revision":1,"score":1.5})", R"({"model":"m","revision":1,"score":"1"})"}) {
     EXPECT_NE(feedback(wrong).find("400"), std::string::npos) << wrong;
   }
   EXPECT_EQ(gateway_->report().services[0].canary->others.scores, 1);

@@ -28,12 +28,4 @@ std::vector<const RouteRecord*> RouteHistory::find(std::string_view request) con
   return found;
 }
 
-RouteRecord* RouteHistory::find_chosen(std::string_view request) {
-  for (std::size_t i = records_.size(); i-- > 0;) {
-    RouteRecord& each = records_[(next_ + i) % records_.size()];
-    if (each.request == request && each.decision.outcome == RouteOutcome::kReplica) return &each;
-  }
-  return nullptr;
-}
-
 }  // namespace orrery

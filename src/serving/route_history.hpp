@@ -22,7 +22,6 @@ struct RouteRecord {
   bool continues = false;     ///< for the rest of a stream that broke off
   Instant time;
   RouteDecision decision;
-  bool scored = false;  ///< its answer has got a score
 };
 
 class RouteHistory {
@@ -32,8 +31,6 @@ class RouteHistory {
   void add(std::string_view request, RouteRecord record);
   /// The decisions about a request, oldest first. The pointers live until the next add().
   [[nodiscard]] std::vector<const RouteRecord*> find(std::string_view request) const;
-  /// The newest decision about a request that has chosen a replica; nullptr: there is none.
-  [[nodiscard]] RouteRecord* find_chosen(std::string_view request);
 
  private:
   std::size_t size_;

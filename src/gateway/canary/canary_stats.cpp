@@ -2,12 +2,11 @@
 
 namespace orrery {
 
-void CanaryStats::set(const std::optional<RoutedCanary>& canary, std::uint64_t epoch) {
+void CanaryStats::set(const std::optional<RoutedCanary>& canary) {
   if (!canary) {
     report_.reset();
   } else if (!report_ || report_->revision != canary->revision) {
     report_.emplace().revision = canary->revision;
-    since_ = epoch;
   }
 }
 
@@ -32,8 +31,8 @@ void CanaryStats::add_failure(std::uint32_t revision) {
   ++of.failed;
 }
 
-void CanaryStats::add_score(std::uint32_t revision, std::uint64_t epoch, double score) {
-  if (!report_ || epoch < since_) return;
+void CanaryStats::add_score(std::uint32_t revision, double score) {
+  if (!report_) return;
   ArmReport& of = arm(revision);
   of.scores += 1;
   of.score_sum += score;

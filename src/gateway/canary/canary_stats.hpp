@@ -16,14 +16,13 @@ namespace orrery {
 class CanaryStats {
  public:
   /// Takes the canary of a new table.
-  void set(const std::optional<RoutedCanary>& canary, std::uint64_t epoch);
+  void set(const std::optional<RoutedCanary>& canary);
   /// A replica of the revision has answered a request. What its client has cancelled says nothing.
   void add(std::uint32_t revision, const EndedRequest& request);
   /// A replica of the revision failed before anything of its answer came.
   void add_failure(std::uint32_t revision);
-  /// An answer got a score between 0 and 1. `epoch`: of the table by which it was routed; one from
-  /// before the canary says nothing.
-  void add_score(std::uint32_t revision, std::uint64_t epoch, double score);
+  /// An answer of the revision got a score between 0 and 1.
+  void add_score(std::uint32_t revision, double score);
 
   /// None: the service has no canary.
   [[nodiscard]] const std::optional<CanaryReport>& report() const { return report_; }
@@ -32,7 +31,6 @@ class CanaryStats {
   [[nodiscard]] ArmReport& arm(std::uint32_t revision);
 
   std::optional<CanaryReport> report_;
-  std::uint64_t since_ = 0;  ///< epoch of the first table with it
 };
 
 }  // namespace orrery

@@ -4,44 +4,51 @@
 #include <nlohmann/json.hpp>
 
 namespace orrery {
+namespace {
 
-tl::expected<std::string, ErrorAnswer> note_feedback(GatewayCore& core, const RoutedKey& key,
-                                                     std::string_view body) {
+/// Whether a replica of the revision takes requests.
+bool is_routed(const GatewayCore& core, const GatewayService& service, std::uint64_t revision) {
+  if (!service.index) return false;
+  const std::vector<RoutedReplica>& replicas = core.table().services[*service.index].replicas;
+  return std::ranges::any_of(
+      replicas, [revision](const RoutedReplica& each) { return each.revision == revision; });
+}
+
+}  // namespace
+
+std::optional<ErrorAnswer> note_feedback(GatewayCore& core, const RoutedKey& key,
+                                         std::string_view body) {
   const nlohmann::json read = nlohmann::json::parse(body, nullptr, false);
   if (!read.is_object()) {
-    return tl::unexpected(bad_request("expected a JSON object with request and score", ""));
+    return bad_request("expected a JSON object with model, revision and score", "");
   }
-  const auto request = read.find("request");
-  if (request == read.end() || !request->is_string()) {
-    return tl::unexpected(
-        bad_request("expected the id of a request, as in x-request-id", "request"));
+  const auto model = read.find("model");
+  if (model == read.end() || !model->is_string()) {
+    return bad_request("expected the name of a model", "model");
+  }
+  const auto revision = read.find("revision");
+  if (revision == read.end() || !revision->is_number_unsigned()) {
+    return bad_request("expected the number that x-orrery-revision of the answer has", "revision");
   }
   const auto score = read.find("score");
   const double value = score != read.end() && score->is_number() ? score->get<double>() : -1;
   if (!(value >= 0 && value <= 1)) {
-    return tl::unexpected(bad_request("expected a number from 0 to 1, 1 is best", "score"));
+    return bad_request("expected a number from 0 to 1, 1 is best", "score");
   }
-  RouteRecord* const record = core.history().find_chosen(request->get_ref<const std::string&>());
-  if (record == nullptr) return tl::unexpected(unknown_request());
-  GatewayService& service = core.services().at(record->service);
-  if (!may_call(key, service.tenant)) return tl::unexpected(unknown_request());
-  if (record->scored) {
-    return tl::unexpected(ErrorAnswer{.status = 409,
-                                      .message = "The request has a score already.",
-                                      .type = "invalid_request_error",
-                                      .param = "request",
-                                      .code = "already_scored"});
+  const auto& name = model->get_ref<const std::string&>();
+  GatewayService* const service = core.find_service(name, key);
+  if (service == nullptr) return unknown_model(name);
+  const auto number = revision->get<std::uint64_t>();
+  if (!is_routed(core, *service, number)) {
+    return ErrorAnswer{
+        .status = 404,
+        .message = fmt::format("Revision {} of the model '{}' has no replica.", number, name),
+        .type = "invalid_request_error",
+        .param = "revision",
+        .code = "revision_not_found"};
   }
-  record->scored = true;
-  const auto& candidates = record->decision.candidates;
-  const auto chosen =
-      std::ranges::find(candidates, CandidateVerdict::kChosen, &RouteCandidate::verdict);
-  service.canary.add_score(chosen->revision, record->epoch, value);
-  const nlohmann::ordered_json answer = {{"request", *request},
-                                         {"service", service.name},
-                                         {"job", chosen->replica.job},
-                                         {"revision", chosen->revision}};
-  return answer.dump();
+  service->canary.add_score(static_cast<std::uint32_t>(number), value);
+  return std::nullopt;
 }
 
 }  // namespace orrery

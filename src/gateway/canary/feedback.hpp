@@ -1,11 +1,11 @@
 // gateway/canary/feedback.hpp - scores of answers, from clients or graders: POST /v1/feedback with
-// {"request": "ID", "score": 0.8}.
+// {"model": "chat", "revision": 2, "score": 0.8}, to any gateway and at any time.
 //
-// A function of the core's state. It counts for the revision that answered the request, while a
-// canary is judged. Cost: O(decisions kept).
+// A function of the core's state. A score counts while a canary of the model is judged, for the
+// revision that the answer's header x-orrery-revision named. Cost: O(replicas of the service).
 #pragma once
 
-#include <string>
+#include <optional>
 #include <string_view>
 
 #include "gateway/error_answer.hpp"
@@ -13,10 +13,9 @@
 
 namespace orrery {
 
-/// Notes a score; returns the JSON of the answer. Errors: 400, what is wrong with the body; 404, no
-/// decision about the request is kept, or the key may not call its service; 409, it has a score.
-[[nodiscard]] tl::expected<std::string, ErrorAnswer> note_feedback(GatewayCore& core,
-                                                                   const RoutedKey& key,
-                                                                   std::string_view body);
+/// Notes a score; returns what is wrong, if anything is. 400: the body; 404: the key may not call
+/// such a model, or no replica of it has the revision.
+[[nodiscard]] std::optional<ErrorAnswer> note_feedback(GatewayCore& core, const RoutedKey& key,
+                                                       std::string_view body);
 
 }  // namespace orrery
