@@ -101,6 +101,18 @@ TEST(Router, ACanaryThatWasGivenUpServesOnlyWhereNoOtherCan) {
   EXPECT_EQ(choice(0.9, both), 3u);
 }
 
+TEST(Router, AFullCanaryIsWaitedForWhereNoOtherMayBeTried) {
+  RouterState state({});
+  state.set_table(table_of_canary(1, 1));
+  const std::uint32_t canary = state.slots_of(0)[2];
+  while (state.replica(canary).in_flight < state.replica(canary).in_flight_max) {
+    state.charge(canary, 10, at(0));
+  }
+  const std::vector<ReplicaKey> others{{1, 1}, {2, 1}};
+  EXPECT_EQ(choose(state, {.tokens = 1, .excluded = others, .draw = 0.5, .now = at(0)}).outcome,
+            RouteOutcome::kWait);
+}
+
 TEST(Router, ChoosesTheLeastChargedAndThenTheFaster) {
   RouterState state({});
   state.set_table(table_of({1, 2}));

@@ -52,6 +52,18 @@ TEST_F(CanaryWatchTest, AStageEndsAfterItsTimeAndItsRequests) {
   EXPECT_EQ(judge()->stage, 1u);
 }
 
+TEST_F(CanaryWatchTest, AGatewayThatStartsAnewDelaysAStageByNoMoreThanItsRequests) {
+  service_.update->stage = 1;
+  counts_.canary.requests = 5000;
+  EXPECT_FALSE(judge());
+  counts_.canary.requests = 10;
+  now_ = now_ + Duration::minutes(10);
+  EXPECT_FALSE(judge());
+  EXPECT_EQ(waits_for(), "requests: it has answered 10 of 60");
+  counts_.canary.requests = 60;
+  EXPECT_TRUE(judge());
+}
+
 TEST_F(CanaryWatchTest, WhatIsWorseIsGivenUpAtOnce) {
   counts_.canary = {.requests = 20, .failed = 10};
   const std::optional<CanaryVerdict> verdict = judge();
