@@ -168,9 +168,10 @@ void add_update_options(CLI::App& verb, ServiceVerbOptions& asked) {
   verb.add_option("--revision", asked.revision,
                   "id of the revision that --update makes (default: r2 after r1)")
       ->type_name("ID");
-  verb.add_option("--slo", service.slo,
-                  "latencies that 99 % of requests are to stay below, shown beside those measured: "
-                  "ttft_p99=800ms,tpot_p99=50ms")
+  verb.add_option(
+          "--slo", service.slo,
+          "latencies that 99 % of requests are to stay below, shown beside those measured; with "
+          "--update another revision: ttft_p99=800ms,tpot_p99=50ms")
       ->type_name("KEY=TIME,..")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -222,6 +223,8 @@ void add_service_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       "  orrery serve run/checkpoint -- --slots 4   (arguments of the inference engine)\n"
       "  orrery serve --key chat\n"
       "  orrery serve run2/checkpoint --update chat   (another model, replica by replica)\n"
+      "  orrery serve run2/checkpoint --update chat --canary 1%,10%   (on a share of the requests "
+      "first)\n"
       "  orrery serve --update chat --replicas 4\n"
       "  orrery job chat   (replicas, latencies, cost)\n"
       "  orrery cancel chat\n");

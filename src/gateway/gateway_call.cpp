@@ -14,6 +14,8 @@ constexpr std::uint64_t kBytesPerToken = 4;
 constexpr std::size_t kWholeMax = std::size_t{256} << 10;
 /// The longest event that is sent only once it is complete.
 constexpr std::size_t kEventMax = std::size_t{1} << 20;
+/// How many times as long the rest of a stream waits for a replica: a restart takes its time.
+constexpr std::int64_t kRestWaits = 3;
 /// Where the client does not keep up, reading pauses at the first and goes on at the second.
 constexpr std::size_t kBufferedMax = std::size_t{1} << 20;
 constexpr std::size_t kDrained = std::size_t{256} << 10;
@@ -161,7 +163,8 @@ bool GatewayCall::try_again() {
 void GatewayCall::shed() { answer_error(overloaded(request_.service), RequestEnd::kShed); }
 
 void GatewayCall::check_time(Instant now) {
-  const Duration patience = admission_.patience(core_.options().wait);
+  const Duration patience =
+      admission_.patience(core_.options().wait * (answer_.begun ? kRestWaits : 1));
   if (phase_ != Phase::kWaiting || now < times_.asked + patience) return;
   const RouteOutcome outcome = decide(0).outcome;
   GatewayService& service = request_.service;
@@ -217,7 +220,8 @@ void GatewayCall::retry_elsewhere(std::string_view why) {
   core_.router().note_failure(target_.slot, core_.now());
   release(0);
   upstream_.cancel();
-  if (core_.now() >= times_.asked + admission_.patience(core_.options().wait) &&
+  if (core_.now() >= times_.asked + admission_.patience(core_.options().wait *
+                                                        (answer_.begun ? kRestWaits : 1)) &&
       decide(0).outcome == RouteOutcome::kNone) {
     answer_error(all_failed(request_.service), RequestEnd::kFailed);
   } else {

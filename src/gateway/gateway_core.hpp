@@ -46,7 +46,7 @@ struct GatewayService {
   std::optional<std::uint32_t> index;  ///< in the newest table; none: not in it
   WaitingCalls queue;
   CallerAccounts tenants;
-  Duration batch_wait = kBatchWait;  ///< how long requests of class batch wait at least
+  Duration batch_wait = kBatchWait;  ///< how long requests of class batch wait
   ServiceStats stats;
   CanaryStats canary;
   double output_tokens_mean = 64;  ///< of the requests so far, newer ones weigh more

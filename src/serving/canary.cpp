@@ -27,7 +27,7 @@ struct Gate {
   RateCounts canary;
   RateCounts former;
   double margin = 0;
-  std::string_view what;
+  std::string_view what;  ///< empty: the scores
 };
 
 RateCounts failures_of(const CanaryArm& arm) {
@@ -42,6 +42,15 @@ RateCounts loss_of(const CanaryArm& arm) {
 std::string share_text(const RateCounts& counts) {
   return fmt::format("{:.3g} % of {:.0f}", 100 * counts.sum / std::max(counts.count, 1.0),
                      counts.count);
+}
+
+std::string score_text(const CanaryArm& canary, const CanaryArm& former) {
+  const auto mean = [](const RateCounts& scores) {
+    return scores.sum / std::max(scores.count, 1.0);
+  };
+  return fmt::format(
+      "the mean score of {:.0f} answers is {:.3g}; of the former revision {:.3g} of {:.0f}",
+      canary.quality.count, mean(canary.quality), mean(former.quality), former.quality.count);
 }
 
 }  // namespace
@@ -77,16 +86,17 @@ CanaryJudgement judge_canary(const CanaryArm& canary, const CanaryArm& former,
        "answers had their first token later than the target"},
       {terms.latencies, canary.slow_next, former.slow_next, terms.slow_more,
        "answers had tokens slower than the target"},
-      {terms.quality, loss_of(canary), loss_of(former), terms.quality_less,
-       "of the best score is missing, mean"},
+      {terms.quality, loss_of(canary), loss_of(former), terms.quality_less, ""},
   }};
   const auto on = std::max<std::int64_t>(std::ranges::count(gates, true, &Gate::on), 1);
   const double needed = std::log(static_cast<double>(on) / terms.error_rate);
   for (const Gate& gate : gates) {
     if (!gate.on || evidence_of_more(gate.canary, gate.former, gate.margin) < needed) continue;
     return {CanaryOutcome::kWorse,
-            fmt::format("{} {}; of the former revision {}", share_text(gate.canary), gate.what,
-                        share_text(gate.former))};
+            gate.what.empty()
+                ? score_text(canary, former)
+                : fmt::format("{} {}; of the former revision {}", share_text(gate.canary),
+                              gate.what, share_text(gate.former))};
   }
   if (canary.requests < terms.requests_min) {
     return {CanaryOutcome::kTooFew,

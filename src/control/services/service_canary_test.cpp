@@ -100,7 +100,22 @@ TEST_F(ServiceCanaryTest, IsTakenBackByThePresentRevisionAndKeepsOthersAway) {
   chat.settle();
   EXPECT_EQ(chat.replicas(), "chat[0]:r1 chat[1]:r1");
   EXPECT_EQ(chat.service()->outcome, "the canary was taken back");
+  ASSERT_TRUE(chat.update("", 2));
+  EXPECT_EQ(chat.service()->outcome, "") << "an update that changes nothing has succeeded";
   ASSERT_TRUE(chat.update("r3", 2, terms()));
+}
+
+TEST_F(ServiceCanaryTest, StaysOneWhereTheServiceShrinks) {
+  UpdatedService chat(3);
+  ASSERT_TRUE(chat.update("r2", 3, {.canary = {5000}}));
+  chat.settle();
+  ASSERT_EQ(chat.replicas(), "chat[0]:r1 chat[1]:r1 chat[3]:r2 chat[4]:r2");
+  ASSERT_TRUE(chat.update("r2", 1, {.canary = {5000}}));
+  chat.settle();
+  EXPECT_EQ(chat.replicas(), "chat[0]:r1 chat[3]:r2");
+  EXPECT_TRUE(chat.service()->update);
+  judge(chat, 0, kGiveUp);
+  EXPECT_EQ(chat.replicas(), "chat[0]:r1") << "the number is the one asked for last";
 }
 
 TEST_F(ServiceCanaryTest, OfOneReplicaStandsBesideIt) {

@@ -60,19 +60,19 @@ Standing standing_of(const State& state, const Service& service) {
 
 /// Returns up to `most` replicas to stop: those that are not ready, then the newest; of those that
 /// are ready at most `ready_max`.
-std::vector<JobId> least_useful(std::vector<const Job*> jobs, std::size_t most,
-                                std::uint64_t ready_max) {
+std::vector<const Job*> least_useful(std::vector<const Job*> jobs, std::size_t most,
+                                     std::uint64_t ready_max) {
   std::sort(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
     return std::pair(!is_ready(*a), a->id) > std::pair(!is_ready(*b), b->id);
   });
-  std::vector<JobId> chosen;
+  std::vector<const Job*> chosen;
   for (const Job* job : jobs) {
     if (chosen.size() == most) break;
     if (is_ready(*job)) {
       if (ready_max == 0) break;
       --ready_max;
     }
-    chosen.push_back(job->id);
+    chosen.push_back(job);
   }
   return chosen;
 }
@@ -131,6 +131,31 @@ std::size_t canary_replicas(const ServiceUpdate& update, std::size_t most) {
   return std::min<std::size_t>(replicas, most - 1);
 }
 
+/// How many replicas a step aims at.
+struct Aim {
+  std::size_t most = 0;   ///< that may exist
+  std::size_t fresh = 0;  ///< of the wanted revision
+  bool canary = false;
+};
+
+/// Returns the replicas that are to stop now.
+std::vector<JobId> superfluous(const Standing& now, const ServiceUpdate& update, const Aim& aim) {
+  const std::uint64_t served = std::uint64_t{now.ready} + update.terms.unavailable;
+  std::uint64_t spared = served > update.replicas ? served - update.replicas : 0;
+  std::vector<JobId> leave;
+  const auto take = [&](const std::vector<const Job*>& jobs, std::size_t kept) {
+    const std::size_t surplus = jobs.size() - std::min(jobs.size(), kept);
+    for (const Job* job : least_useful(jobs, surplus, spared)) {
+      if (is_ready(*job)) --spared;
+      leave.push_back(job->id);
+    }
+  };
+  // Beside a canary only those former replicas leave that are too many, or in its way.
+  if (aim.canary || now.former.empty()) take(now.fresh, aim.fresh);
+  if (!now.former.empty()) take(now.former, aim.canary ? aim.most - aim.fresh : 0);
+  return leave;
+}
+
 /// Takes one step of an update; returns whether there may be another.
 bool step(const UpdateParts& parts, const Service& service) {
   const ServiceUpdate& update = *service.update;
@@ -149,14 +174,7 @@ bool step(const UpdateParts& parts, const Service& service) {
     for (std::size_t i = 0; i < made; ++i) make_replica(parts.jobs, service);
     return true;
   }
-  const std::uint64_t served = std::uint64_t{now.ready} + update.terms.unavailable;
-  const std::uint64_t spared = served > wanted ? served - wanted : 0;
-  // Beside a canary only those former replicas leave that are too many, or in its way.
-  const std::size_t rest = canary ? most - std::min(most, std::max(fresh, now.fresh.size())) : 0;
-  const std::vector<JobId> leave =
-      now.former.empty()
-          ? least_useful(now.fresh, now.fresh.size() - std::min(now.fresh.size(), wanted), spared)
-          : least_useful(now.former, now.former.size() - std::min(now.former.size(), rest), spared);
+  const std::vector<JobId> leave = superfluous(now, update, {most, fresh, canary});
   for (const JobId id : leave) parts.jobs.cancel(id);
   const bool reached =
       !canary && now.held == wanted && now.fresh.size() == wanted && now.ready == update.replicas;
@@ -221,14 +239,17 @@ void update_service(const UpdateParts& parts, UpdateService command) {
   if (!command.terms.canary.empty() && command.replicas + command.terms.surge < 2) {
     return recorder.refuse("a canary of a service of one replica needs a surge of at least 1");
   }
-  if (is_so(state, *service, to, command)) return;
+  // An update that changes nothing still ends the memory of one that did not succeed.
+  const bool silent_success = service->update || service->outcome.empty();
+  if (is_so(state, *service, to, command) && silent_success) return;
   const std::optional<ServiceUpdate>& present = service->update;
   if (present && is_canary(*present) && to.number != present->to.number) {
     if (to.number == service->revision.number) {
       return go_back(recorder, *service, "the canary was taken back");
     }
     return recorder.refuse(
-        "another revision is tried as a canary: let it end, or end it, before the next one");
+        "another revision is tried as a canary: `orrery serve --update SERVICE --canary back` or "
+        "`--canary none` ends it");
   }
   const bool goes_on = present && present->back.empty() && present->to.number == to.number &&
                        present->terms.canary == command.terms.canary;

@@ -26,9 +26,10 @@ class CallAdmission {
   CallAdmission& operator=(const CallAdmission&) = delete;
   ~CallAdmission();
 
-  /// How long the request waits where others wait for `usual`: those of class batch wait longer.
+  /// How long the request waits where others wait for `usual`: those of class batch have a time of
+  /// their own.
   [[nodiscard]] Duration patience(Duration usual) const {
-    return class_ == ServiceClass::kBatch ? std::max(usual, service_.batch_wait) : usual;
+    return class_ == ServiceClass::kBatch ? service_.batch_wait : usual;
   }
   /// Takes tokens from the tenant's limit. False: there is no room, and the request is refused.
   [[nodiscard]] bool reserve(std::uint64_t tokens, Instant now);

@@ -80,7 +80,7 @@ Status take_rollout(const RolloutOptions& options, RolloutSpec& rollout) {
   if (options.gates.empty()) return {};
   rollout.gates.clear();
   for (const std::string& each : options.gates) {
-    const Result<RolloutGate> gate = word_option<RolloutGate>("gate", each);
+    const Result<RolloutGate> gate = word_option<RolloutGate>("gates", each);
     if (!gate) return tl::unexpected(gate.error());
     rollout.gates.push_back(*gate);
   }
