@@ -60,7 +60,7 @@ TEST(Router, ACanaryGetsItsShareOfTheRequests) {
     ASSERT_EQ(decision.outcome, RouteOutcome::kReplica);
     ++chosen[job_of(state, decision)];
   }
-  EXPECT_NEAR(chosen[3], kRequests / 10, 150);
+  EXPECT_NEAR(chosen[3], 0.1 * kRequests, 150);
   const RouteDecision other = choose(state, {.tokens = 10, .draw = 0.5, .now = at(0)});
   EXPECT_EQ(other.candidates[2].verdict, CandidateVerdict::kOtherRevision);
   EXPECT_EQ(other.candidates[2].revision, 2u);
