@@ -35,7 +35,7 @@ namespace orrery {
 class GatewayCall;
 
 /// How long requests of class batch wait where their service does not tell.
-inline constexpr Duration kBatchWait = Duration::seconds(24 * 3600);
+inline constexpr Duration kBatchWait = Duration::hours(24);
 
 /// A service that some table has had. It stays, so that its counters do.
 struct GatewayService {

@@ -60,8 +60,13 @@ class RawPeer {
   /// Connects to "HOST:PORT".
   explicit RawPeer(const std::string& address) {
     const Result<SocketAddress> to = SocketAddress::parse("tcp:" + address);
-    fd_ = FileDescriptor(::socket(to->family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
-    EXPECT_EQ(::connect(fd_.get(), to->get(), to->size()), 0);
+    const int made = ::socket(to->family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (made < 0) {
+      ADD_FAILURE() << "no socket for " << address;
+      return;
+    }
+    fd_ = FileDescriptor(made);
+    EXPECT_EQ(::connect(made, to->get(), to->size()), 0);
     tune();
   }
 

@@ -39,6 +39,7 @@ class CallerAccounts {
   /// What all have used, by name.
   [[nodiscard]] std::vector<CallerCounts> usage() const {
     std::vector<CallerCounts> list;
+    list.reserve(accounts_.size());
     for (const auto& [name, account] : accounts_) list.push_back({name, account.used});
     return list;
   }

@@ -37,6 +37,7 @@ class WaitingCalls {
   [[nodiscard]] GatewayCall& at(FairQueue::Ticket ticket) const { return *calls_.at(ticket); }
   [[nodiscard]] std::vector<GatewayCall*> calls() const {
     std::vector<GatewayCall*> all;
+    all.reserve(calls_.size());
     for (const FairQueue::Ticket ticket : order_.tickets()) all.push_back(calls_.at(ticket));
     return all;
   }

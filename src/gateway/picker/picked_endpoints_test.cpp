@@ -30,7 +30,7 @@ TEST(PickedEndpoints, NamesFourOfManyWithTheLeastLoadedFirst) {
   RouterState state =
       state_of({"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1", "10.0.0.5:1", "[::1]:1"});
   for (std::uint32_t slot = 0; slot < 5; ++slot) {
-    state.charge(slot, 10 * (5 - slot), Instant());
+    state.charge(slot, std::uint64_t{10} * (5 - slot), Instant());
   }
   EXPECT_EQ(pick_endpoints(state, query(), {}).text(), "[::1]:1,10.0.0.5:1,10.0.0.4:1,10.0.0.3:1");
 }

@@ -162,8 +162,8 @@ TEST_F(PickerTest, NamesTheOthersAsFallbacksByTheirLoad) {
 
 TEST_F(PickerTest, SpreadsRequestsOverTheReplicas) {
   route({kA, kB, kC});
-  std::vector<std::unique_ptr<EnvoyStream>> streams;
-  for (int i = 0; i < 60; ++i) streams.push_back(ask());
+  std::vector<std::unique_ptr<EnvoyStream>> streams(60);
+  for (auto& each : streams) each = ask();
   for (auto& each : streams) ASSERT_TRUE(answers(*each, 2));
   for (std::uint64_t job = 1; job <= 3; ++job) EXPECT_EQ(in_flight(job), 20u);
   streams.clear();
@@ -208,8 +208,8 @@ TEST_F(PickerTest, LeavesOutAReplicaThatAnswers503Twice) {
 
 TEST_F(PickerTest, ServesTwoHundredStreamsAtATime) {
   route({kA, kB, kC});
-  std::vector<std::unique_ptr<EnvoyStream>> streams;
-  for (int i = 0; i < 200; ++i) streams.push_back(ask());
+  std::vector<std::unique_ptr<EnvoyStream>> streams(200);
+  for (auto& each : streams) each = ask();
   for (auto& each : streams) ASSERT_TRUE(answers(*each, 2));
   EXPECT_EQ(gateway_->calls(), 200u);
   EXPECT_EQ(in_flight(1) + in_flight(2) + in_flight(3), 200u);
@@ -242,8 +242,8 @@ TEST_F(PickerTest, LetsOpenStreamsEndAndRefusesOthersWhenItStops) {
 
 TEST_F(PickerTest, BreaksOpenStreamsWhenTheGatewayEnds) {
   route({kA});
-  std::vector<std::unique_ptr<EnvoyStream>> streams;
-  for (int i = 0; i < 20; ++i) streams.push_back(ask());
+  std::vector<std::unique_ptr<EnvoyStream>> streams(20);
+  for (auto& each : streams) each = ask();
   ASSERT_TRUE(answers(*streams.front(), 2));
   gateway_.reset();
   for (auto& each : streams) {

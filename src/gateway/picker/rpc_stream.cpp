@@ -9,7 +9,7 @@ void RpcStream::go_on(std::unique_lock<std::mutex> lock) {
   grpc::ServerGenericBidiReactor& reactor = *reactor_;
   if (!queue_.empty()) {
     writing_ = true;
-    out_ = std::move(queue_.front());
+    out_ = queue_.front();
     queue_.pop_front();
     queued_ -= out_.Length();
     // gRPC may call back at once. The reactor stays until Finish, which waits for this write.
