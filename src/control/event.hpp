@@ -320,7 +320,7 @@ struct JobTexts {
   friend bool operator==(const JobTexts&, const JobTexts&) = default;
 };
 
-/// By what a canary may be found worse than the present revision (serving/canary.hpp).
+/// The comparisons by which a canary may be found worse (serving/canary.hpp).
 struct CanaryGates {
   bool failures = true;
   bool latencies = true;

@@ -19,7 +19,7 @@ constexpr std::int64_t kRestWaits = 3;
 /// Where the client does not keep up, reading pauses at the first and goes on at the second.
 constexpr std::size_t kBufferedMax = std::size_t{1} << 20;
 constexpr std::size_t kDrained = std::size_t{256} << 10;
-/// How often a stream goes on elsewhere: a request that ends its replicas must not end all.
+/// Moves of a stream at most: a request that crashes its replicas must not crash all of them.
 constexpr std::uint32_t kMovesMax = 8;
 
 ErrorAnswer overloaded(const GatewayService& service) {
@@ -465,7 +465,7 @@ void GatewayCall::finish(RequestEnd end) {
     EndedRequest of_replica = ended;
     if (end == RequestEnd::kCompleted && answer_.status >= 400)
       of_replica.end = RequestEnd::kFailed;
-    // These times hold what passed at other replicas.
+    // These times include those at other replicas.
     if (target_.failures > 0 || target_.moves > 0) of_replica.ttft = of_replica.tpot = Duration();
     service.canary.add(core_.router().replica(target_.slot).revision, of_replica);
   }
@@ -477,7 +477,7 @@ void GatewayCall::finish(RequestEnd end) {
     service.output_tokens_mean +=
         0.05 * (static_cast<double>(used.output) - service.output_tokens_mean);
   }
-  // What others computed of a stream that moved teaches nothing of this replica.
+  // Other replicas computed parts of a stream that moved: it does not show this one's pace.
   release(learns && target_.moves == 0 ? used.prompt + used.output : 0);
   GatewayCore& core = core_;
   core.remove(*this);

@@ -81,7 +81,7 @@ void ServiceTable::on(const ServiceUpdating& event) {
   ORRERY_ASSERT(event.revision <= service.revisions + 1, "numbers of revisions are given in order");
   const std::optional<ServiceUpdate> before = std::move(service.update);
   const bool same = before && before->to.number == event.revision && before->back == event.back;
-  // A number that is asked for in the middle of an update holds where that goes back, too.
+  // A number of replicas that is set during an update holds after a rollback, too.
   const bool scaled = same && before->replicas != event.replicas;
   const auto live = static_cast<std::uint32_t>(service.live.size());
   const std::uint32_t former = scaled ? event.replicas : before ? before->former : live;

@@ -239,7 +239,7 @@ void update_service(const UpdateParts& parts, UpdateService command) {
   if (!command.terms.canary.empty() && command.replicas + command.terms.surge < 2) {
     return recorder.refuse("a canary of a service of one replica needs a surge of at least 1");
   }
-  // An update that changes nothing still ends the memory of one that did not succeed.
+  // An update that changes nothing clears the failure of an earlier one.
   const bool silent_success = service->update || service->outcome.empty();
   if (is_so(state, *service, to, command) && silent_success) return;
   const std::optional<ServiceUpdate>& present = service->update;

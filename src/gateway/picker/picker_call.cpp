@@ -316,7 +316,7 @@ void PickerCall::answer_route(PickedEndpoints picked) {
   const bool has_key = !desk_.core.options().picker.tenant;
   const PickedRoute route{.endpoints = picked.text(),
                           .request_id = request_.id,
-                          // The key is the cluster's, and none of a replica's business.
+                          // The key is one of the cluster: no replica gets to see it.
                           .authorization = has_key ? PickedRoute::Authorization::kRemoved
                                                    : PickedRoute::Authorization::kStays};
   record(std::move(picked.decision));

@@ -1,39 +1,29 @@
 // gateway/picker/picker_fixture_test.hpp - a gateway with an endpoint picker on real sockets, and
 // an Envoy that asks it.
 //
-// Each test makes its own; the table is the test's. The test's thread runs the gateway's loop while
-// it waits for a condition, with a limit that only a broken program reaches.
+// Each test makes its own; the table is the test's. The test's thread runs the gateway's loop.
 #pragma once
 
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <nlohmann/json.hpp>
 
-#include "base/system/real_env.hpp"
-#include "gateway/access_keys.hpp"
-#include "gateway/gateway.hpp"
+#include "gateway/gateway_test.hpp"
 #include "gateway/picker/envoy_test.hpp"
-#include "http/loop_test.hpp"
 
 namespace orrery {
 
 inline constexpr std::string_view kBody = R"({"model":"m","messages":[],"max_tokens":8})";
 inline constexpr std::string_view kAnswer =
     R"({"id":"x","usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}})";
-// Endpoints of replicas that nobody calls.
+// These endpoints have no replica behind them: the tests play Envoy, which would call them.
 inline const std::string kA = "10.0.0.1:80";
 inline const std::string kB = "10.0.0.2:80";
 inline const std::string kC = "10.0.0.3:80";
 
-class QuietLog final : public LogSink {
- public:
-  void write_line(std::string_view) override {}
-};
-
-class PickerTest : public ::testing::Test {
+class PickerTest : public GatewayTest {
  protected:
   void SetUp() override {
     tick();
@@ -51,31 +41,10 @@ class PickerTest : public ::testing::Test {
     gateway_ = *std::move(gateway);
     channel_ = grpc::CreateChannel(gateway_->picker_address(), grpc::InsecureChannelCredentials());
   }
-  void tick() {
-    env_->loop().call_after(Duration::milliseconds(2), [this] { tick(); });
-  }
-  bool run_until(const std::function<bool()>& condition) {
-    const RealClock clock;
-    const Instant limit = clock.now_monotonic() + Duration::seconds(20);
-    while (!condition()) {
-      if (clock.now_monotonic() > limit) return false;
-      env_->loop().run_round();
-    }
-    return true;
-  }
-
-  /// A table with the service "chat" of model "m", whose replicas have two slots each.
+  /// The table of GatewayTest, whose replicas have `slots_` slots each.
   RouteTable table_of(const std::vector<std::string>& endpoints) {
-    RouteTable table{.epoch = ++epoch_, .services = {}, .keys = {}};
-    table.services.push_back(
-        {.id = 1, .name = "chat", .model = "m", .tenant = "org/a", .replicas = {}});
-    std::uint64_t job = 1;
-    for (const std::string& endpoint : endpoints) {
-      table.services[0].replicas.push_back(
-          {.job = job++, .attempt = 1, .endpoint = endpoint, .slots = slots_});
-    }
-    table.keys = {{.sha256 = sha256_hex("all"), .name = "root", .tenant = ""},
-                  {.sha256 = sha256_hex("b"), .name = "other", .tenant = "org/b"}};
+    RouteTable table = GatewayTest::table_of(endpoints);
+    for (RoutedReplica& each : table.services[0].replicas) each.slots = slots_;
     return table;
   }
   void route(const std::vector<std::string>& endpoints) {
@@ -137,25 +106,9 @@ class PickerTest : public ::testing::Test {
     const std::size_t at = metrics.find(name);
     return at == metrics.npos ? -1 : std::stoi(metrics.substr(metrics.find("} ", at) + 2));
   }
-  ServiceCounts counts() const { return gateway_->report().services.at(0).counts; }
-  std::string get(std::string_view path) {
-    RawPeer peer(gateway_->address());
-    peer.send(
-        fmt::format("GET {} HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer all\r\n"
-                    "Connection: close\r\n\r\n",
-                    path));
-    EXPECT_TRUE(run_until([&] {
-      peer.read();
-      return peer.ended();
-    }));
-    return peer.received();
-  }
+  std::string get(std::string_view path) { return GatewayTest::ask(GatewayTest::get(path)); }
 
-  QuietLog sink_;
-  std::unique_ptr<RealEnv> env_ = *RealEnv::create();
   std::uint32_t slots_ = 0;
-  std::uint64_t epoch_ = 0;
-  std::unique_ptr<Gateway> gateway_;
   std::shared_ptr<grpc::Channel> channel_;
 };
 

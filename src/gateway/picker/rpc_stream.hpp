@@ -1,9 +1,9 @@
 // gateway/picker/rpc_stream.hpp - one gRPC stream of a picker's server, for the loop that answers
 // on it and gRPC's threads that serve it.
 //
-// Shared by the reactor, which gRPC deletes when the stream is done, and by whoever answers on the
-// loop. Any thread. Invariants: one write and one read at a time; Finish is called once, behind the
-// last write, and at once where the peer has gone.
+// The reactor, which gRPC deletes when the stream is done, and the call that answers on the loop
+// share it. Any thread may use it. Invariants: one write and one read at a time; Finish is called
+// once, behind the last write, and at once where the peer has gone.
 #pragma once
 
 #include <grpcpp/generic/async_generic_service.h>
