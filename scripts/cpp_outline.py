@@ -90,6 +90,7 @@ FREE_FUNCTIONS = re.compile(r"^(?:\[\[nodiscard\]\] |inline |constexpr |template
                             r"[\w:<>,&* ]+?[ &*](\w+)\(", re.M)
 VALUE_NAMES = re.compile(r"^[\w:][^(){};=\n]*?[ &*](\w+)(?:\[\w*\])? *[({=;]", re.M)
 INCLUDE = re.compile(r'^#\s*include\s+["<](?:[^">]*/)?([^">]+)[">]', re.M)
+PROJECT_INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 
 
 def code_words(text):

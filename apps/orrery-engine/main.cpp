@@ -72,8 +72,13 @@ Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
   const bool bare_v6 = address.find(':') != std::string::npos && address.front() != '[';
   replica.engine = launch.engine;
   replica.command = std::move(command->words);
-  replica.endpoint = fmt::format("{}:{}", all ? "127.0.0.1" : launch.host, *port);
-  replica.address = fmt::format("{}:{}", bare_v6 ? "[" + address + "]" : address, *port);
+  const std::string host = bare_v6 ? "[" + address + "]" : address;
+  replica.endpoint = fmt::format("{}:{}", all ? "127.0.0.1" : launch.host, launch.port);
+  replica.address = fmt::format("{}:{}", host, launch.port);
+  if (launch.engine == EngineName::kVllm) {
+    const auto events = kv_events_port_in(launch.arguments);
+    if (events) replica.kv_events = fmt::format("{}:{}", host, *events);
+  }
   replica.model = launch.model;
   replica.progress = launch_variable("ORRERY_PROGRESS");
   replica.announce = [](const std::string& line) {

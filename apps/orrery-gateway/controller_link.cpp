@@ -41,7 +41,7 @@ void ControllerLink::call() {
 void ControllerLink::take(const Result<RouteTable>& answer) {
   if (!answer) {
     if (std::exchange(state_, State::kLost) != State::kLost) {
-      log_.warning(env_.clock.now_wall(), "no controller answers, the last table stays",
+      log_.warning(env_.clock.now_wall(), "no controller gives a table, the last one stays",
                    {{"why", answer.error().text()}});
     }
     env_.timers.call_after(kPause, [this, alive = alive_] {

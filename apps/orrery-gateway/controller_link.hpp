@@ -16,7 +16,7 @@
 #include "base/log.hpp"
 #include "base/threads/side_thread.hpp"
 #include "serving/gateway_report.hpp"
-#include "serving/route_table.hpp"
+#include "serving/routing/route_table.hpp"
 
 namespace orrery {
 

@@ -7,14 +7,21 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "api/cluster_directory.hpp"
 #include "api/grpc/grpc_library.hpp"
 #include "apps/option_hooks.hpp"
 #include "apps/orrery-gateway/controller_link.hpp"
+#include "apps/orrery-gateway/own_address.hpp"
 #include "apps/orrery-gateway/table_source.hpp"
+#include "apps/word_option.hpp"
+#include "base/format/field_writer.hpp"
 #include "base/log.hpp"
 #include "base/system/daemon_signals.hpp"
 #include "base/system/real_env.hpp"
@@ -27,11 +34,17 @@ namespace {
 struct Options {
   GatewayOptions gateway;
   TableSource::Paths paths;
+  std::vector<std::string> tokenizers;  ///< "MODEL=DIRECTORY"
   std::string cluster;  ///< directory with cluster.json; empty: no controller gives tables
   double wait_s = 10;
   double drain_s = 120;
   bool shared_port = false;
 };
+
+/// "": the text is no NaN, which every range of an option would take.
+std::string is_number(const std::string& text) {
+  return std::isnan(std::strtod(text.c_str(), nullptr)) ? "expected a number" : "";
+}
 
 int complain(const Error& error) {
   fmt::print(stderr, "orrery-gateway: {}\n", terminal_text(error.text(), Newlines::kKept));
@@ -60,6 +73,8 @@ class GatewayProgram {
     log_.info(now(), "gateway serves",
               {{"address", gateway_->address()},
                {"name", options_.gateway.name},
+               {"policy", word_of(options_.gateway.router.policy)},
+               {"shed", options_.gateway.shed_beyond},
                {"epoch", gateway_->table().epoch},
                {"services", gateway_->table().services.size()}});
     if (Status linked = link(); !linked) return complain(linked.error());
@@ -77,10 +92,20 @@ class GatewayProgram {
     const Result<ClusterAddress> cluster =
         read_cluster_address(real_.env().storage, options_.cluster);
     if (!cluster) return tl::unexpected(cluster.error());
+    const std::string peer_address = own_address(gateway_->report().peer_address, cluster->address);
+    if (peer_address.empty()) {
+      log_.warning(now(), "other gateways cannot be told where this one is reached",
+                   {{"expected", "--peers HOST:PORT"}});
+    }
     link_ = std::make_unique<ControllerLink>(
         real_.env(), log_,
         ControllerLink::Options{.client = client_options(*cluster),
-                                .report = [this] { return gateway_->report(); },
+                                .report =
+                                    [this, peer_address] {
+                                      GatewayReport report = gateway_->report();
+                                      report.peer_address = peer_address;
+                                      return report;
+                                    },
                                 .on_table = [this](RouteTable table) { take(std::move(table)); }});
     link_->start();
     return {};
@@ -126,7 +151,23 @@ class GatewayProgram {
   bool ending_ = false;
 };
 
+Status open_tokenizers(const std::vector<std::string>& texts, GatewayOptions& options) {
+  for (const std::string& text : texts) {
+    const std::size_t sign = text.find('=');
+    if (sign == 0 || sign == text.npos) {
+      return input_error({}, fmt::format("--tokenizer {}: expected MODEL=DIRECTORY", text));
+    }
+    auto opened = PromptTokenizer::open(text.substr(sign + 1));
+    if (!opened) return forward_error(opened);
+    options.tokenizers[text.substr(0, sign)] = *std::move(opened);
+  }
+  return {};
+}
+
 int serve(Options options) {
+  if (Status opened = open_tokenizers(options.tokenizers, options.gateway); !opened) {
+    return complain(opened.error());
+  }
   options.gateway.wait = Duration::from_seconds(options.wait_s);
   if (options.shared_port) options.gateway.server.sharing = PortSharing::kShared;
   // The kept table is of use to this boot alone, and the loop waits for no disk.
@@ -153,12 +194,32 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--name", options.gateway.name,
                  "name of this gateway, which no other one of the cluster has")
       ->capture_default_str();
+  app.add_option("--peers", options.gateway.peer_address,
+                 "HOST:PORT at which the other gateways of the cluster tell this one, by UDP, what "
+                 "they have sent to replicas, the address in numbers (default: any port of the "
+                 "address of --listen)");
   app.add_option("--url", options.gateway.url,
                  "URL by which clients reach it, without /v1 (default: by --listen)");
+  add_word_option(
+      app, "--policy", options.gateway.router.policy,
+      "how a replica is chosen: by latencies, cached prompts and dollars (cost), by cached "
+      "prompts alone (prefix), or without regard to caches");
+  app.add_option(
+         "--tokenizer", options.tokenizers,
+         "MODEL=DIRECTORY with the tokenizer.json of a model, or MODEL=bytes: prompts of this "
+         "model are compared with what its replicas' engines tell of their KV caches")
+      ->allow_extra_args(false);
+  app.add_option("--shed", options.gateway.shed_beyond,
+                 "an interactive request that would wait this many times what slo.ttft_p99 of its "
+                 "service allows is refused by chance, the later the more often; 0: none is")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1e6))
+      ->check(is_number);
   app.add_option("--wait", options.wait_s,
                  "seconds for which a request waits for a service without replicas")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 1e9))
+      ->check(is_number);
   app.add_option("--otlp", options.gateway.otlp,
                  "http://HOST:PORT of a receiver of OpenTelemetry traces (OTLP over HTTP)");
   app.add_option("--picker", options.gateway.picker.address,

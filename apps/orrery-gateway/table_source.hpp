@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/env.hpp"
-#include "serving/route_table.hpp"
+#include "serving/routing/route_table.hpp"
 
 namespace orrery {
 

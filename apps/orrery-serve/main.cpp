@@ -12,6 +12,7 @@
 
 #include "apps/option_hooks.hpp"
 #include "apps/replica_program.hpp"
+#include "apps/word_option.hpp"
 #include "base/launch/listen_host.hpp"
 #include "base/system/daemon_signals.hpp"
 #include "base/system/real_env.hpp"
@@ -96,6 +97,10 @@ int main(int argc, char** argv) {
                  "most tokens of a text, prompt and answer (default: as many as the model has, at "
                  "most 65536)")
       ->check(CLI::Range(2, 1 << 16));
+  orrery::add_word_option(
+      app, "--weights", options.files.weights,
+      "how the engine keeps the weights: f32, bf16 in half the memory, or int8 in a quarter, "
+      "whose products round the activations as well");
   app.add_option("--slots", engine.limits.slots, "texts that are generated at once")
       ->capture_default_str();
   auto* blocks = app.add_option("--kv-blocks", engine.limits.blocks,
@@ -108,6 +113,11 @@ int main(int argc, char** argv) {
   app.add_option("--waiting", options.replica.server.waiting_max,
                  "requests that may wait for a slot; more are refused with 429")
       ->capture_default_str();
+  app.add_option(
+      "--kv-events", options.replica.kv_events,
+      "HOST:PORT where it publishes the events of its KV cache as vLLM does (ZeroMQ), the address "
+      "in numbers; port 0: any. All who reach the port read the tokens of prompts (default: it "
+      "publishes none)");
   app.add_option("--step-log", engine.step_log,
                  "CSV file with a line for each step: time, tokens, seconds");
   orrery::hook_options(app);

@@ -17,11 +17,13 @@ void add_compare_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
   verb->get_option("--model")->required(false);
   verb->remove_option(verb->get_option("--fleet"));
   verb->add_option("--fleet", call->fleets, "fleet spec; may be repeated")->type_name("FILE");
-  verb->add_option("--benchmark", call->benchmark.name,
-                   "compare measured rows with predictions: mlperf:gpt3, mlperf:lora");
-  verb->add_option("--runs", call->benchmark.runs, "file of the measured rows")
-      ->type_name("FILE")
-      ->capture_default_str();
+  verb->add_option(
+      "--benchmark", call->benchmark.name,
+      "compare measured rows with predictions: mlperf:gpt3, mlperf:lora, mlperf:inference");
+  verb->add_option("--runs", call->benchmark.runs,
+                   "file of the measured rows (default: data/runs/training_runs.json; of inference "
+                   "serving_runs.json)")
+      ->type_name("FILE");
   verb->callback([&options, &chosen, call] {
     chosen = [&options, call] { return print_answer(options, report_comparison(options, *call)); };
   });

@@ -28,11 +28,6 @@ Status ask_job(const CommandOptions& options, const JobsOptions& asked) {
   return print_live(options, answer_job(live_call(options, **session), asked.ids.front()));
 }
 
-Status ask_why(const CommandOptions& options, LiveSession& session,
-               const std::vector<std::uint64_t>& ids) {
-  return print_live(options, explain_job(live_call(options, session), ids.front()));
-}
-
 using JobsVerb = Status (*)(const CommandOptions&, LiveSession&, const std::vector<std::uint64_t>&);
 
 Status run_on_jobs(const CommandOptions& options, const JobsOptions& asked, JobsVerb verb) {
@@ -45,11 +40,13 @@ Status run_on_jobs(const CommandOptions& options, const JobsOptions& asked, Jobs
 
 Status explain(const CommandOptions& options, const JobsOptions& asked) {
   if (asked.ids.empty() == asked.request.empty()) {
-    return input_error({}, "expected the number of a job, or --request and the id of a request");
+    return input_error({}, "expected a job, or --request and the id of a request");
   }
-  if (asked.request.empty()) return run_on_jobs(options, asked, ask_why);
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) return forward_error(session);
+  if (asked.request.empty()) {
+    return print_live(options, explain_job(live_call(options, **session), asked.ids.front()));
+  }
   return print_live(options, explain_request(live_call(options, **session), asked.request));
 }
 
@@ -59,8 +56,9 @@ void add_explain_command(CLI::App& app, const CommandOptions& options, Verb& cho
       "explain",
       "explain why a job waits and what would start it, what slows a running one, or where a "
       "request to a service went");
-  verb.footer("Examples:\n  orrery explain 7\n  orrery explain --request 4f1c");
-  verb.add_option("id", asked->ids, "number of the job")->type_name("JOB")->expected(1);
+  verb.footer(
+      "Examples:\n  orrery explain 7\n  orrery explain chat\n  orrery explain --request 4f1c");
+  verb.add_option("id", asked->ids, "number or name")->type_name("JOB")->expected(1);
   verb.add_option("--request", asked->request,
                   "x-request-id of an answer: the gateway says how it chose the replica")
       ->type_name("ID");

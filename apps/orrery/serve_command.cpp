@@ -25,10 +25,23 @@ void add_serve_options(CLI::App& verb, ServeChoice& serve) {
   add("--input-tokens", options.input_tokens, "with --serve: tokens per prompt");
   add("--output-tokens", options.output_tokens, "with --serve: tokens generated per prompt");
   add("--rate", options.rate, "with --serve: requests per second");
-  add("--ttft", options.ttft, "with --serve: limit on the mean time to the first token");
-  add("--tpot", options.tpot, "with --serve: limit on the mean time per output token");
+  add("--requests", options.requests,
+      "with --serve: requests to rehearse the plans with, in place of sizes and rate: "
+      "FILE[:azure|mooncake|servegen|orrery]");
+  add("--half", options.half, "with --requests: only the first or the second half of them");
+  add("--ttft", options.ttft,
+      "with --serve: limit on the mean time to the first token; with --requests, that 99 % of them "
+      "are to keep");
+  add("--tpot", options.tpot,
+      "with --serve: limit on the mean time per output token; with --requests, that 99 % of them "
+      "are to keep");
   add("--engine", options.engine,
       "with --serve: inference engine: vllm, tensorrt-llm:1.1, sglang, ...");
+  verb.add_flag_callback(
+          "--apart", [&options] { options.prompts = PrefillPlace::kApart; },
+          "with --emit: the plan that has instances of their own for prefill and decode")
+      ->needs(flag)
+      ->needs("--emit");
   for (const char* name : kNotServed) {
     if (CLI::Option* other = verb.get_option_no_throw(name)) flag->excludes(other);
   }

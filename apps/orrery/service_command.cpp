@@ -54,7 +54,7 @@ Status add_key(const CommandOptions& options, const ServiceVerbOptions& asked) {
 
 Status start_service(const CommandOptions& options, const ServiceVerbOptions& asked) {
   ServiceOptions service = asked.service;
-  service.replicas = asked.replicas.value_or(1);
+  service.replicas = asked.replicas;
   const Result<std::string> spec =
       service_spec(service, options.command.value_or(std::vector<std::string>()));
   if (!spec) return tl::unexpected(spec.error());
@@ -88,9 +88,9 @@ Status change_service(const CommandOptions& options, const ServiceVerbOptions& a
   const Result<PresentService> present =
       back ? service_before_canary(**session, *job) : present_service(**session, *job);
   if (!present) return tl::unexpected(present.error());
-  const ServiceUpdateOptions changes{asked.service.artifact, asked.revision,
-                                     asked.replicas,         options.command,
-                                     asked.service.rollout,  asked.service.slo};
+  const ServiceUpdateOptions changes{
+      asked.service.artifact, asked.revision,    asked.replicas,     options.command,
+      asked.service.rollout,  asked.service.slo, asked.service.scale};
   const Result<std::string> spec =
       back ? Result<std::string>(present->spec) : updated_service_spec(*present, changes);
   if (!spec) return tl::unexpected(spec.error());
@@ -168,13 +168,17 @@ void add_update_options(CLI::App& verb, ServiceVerbOptions& asked) {
   verb.add_option("--revision", asked.revision,
                   "id of the revision that --update makes (default: r2 after r1)")
       ->type_name("ID");
-  verb.add_option(
-          "--slo", service.slo,
-          "latencies that 99 % of requests are to stay below, shown beside those measured; with "
-          "--update another revision: ttft_p99=800ms,tpot_p99=50ms")
+  verb.add_option("--slo", service.slo,
+                  "latencies that 99 % of requests are to stay below, shown beside those measured: "
+                  "ttft=800ms,tpot=50ms; ttft_p50, _p90, _p95 are those of other shares")
       ->type_name("KEY=TIME,..")
       ->delimiter(',')
       ->allow_extra_args(false);
+  verb.add_option("--scale", service.scale,
+                  "let the number of replicas follow what clients ask for, between MIN and MAX; "
+                  "MIN 0: the last one rests after 10 min without requests; none: the number stays "
+                  "(default: as before, none at first)")
+      ->type_name("MIN..MAX");
   verb.add_option("--surge", service.rollout.surge,
                   "replicas that an update may have beyond those wanted (default: as before, 1 at "
                   "first)")

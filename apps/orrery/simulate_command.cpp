@@ -3,12 +3,15 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 
 #include "apps/orrery/command.hpp"
 #include "apps/orrery/output.hpp"
 #include "base/system/real_clock.hpp"
 #include "base/text/terminal_text.hpp"
+#include "verbs/service_simulation/service_simulation.hpp"
 #include "verbs/simulate/simulate_run.hpp"
 
 namespace orrery {
@@ -94,7 +97,8 @@ void add_work_options(CLI::App& verb, const std::shared_ptr<SimulateOptions>& as
 void add_world_options(CLI::App& verb, SimulateOptions& a) {
   verb.add_option("--tenants", a.scheduling.tenants, "Tenants file");
   verb.add_option("--policy", a.scheduling.policies,
-                  "policies, separated by commas: NAME[:key=value,..] or a Policy file")
+                  "policies, separated by commas: NAME[:key=value,..] or a Policy file; with "
+                  "--serve: policies of the router, or all")
       ->capture_default_str();
   verb.add_option("--rules", a.scheduling.rules,
                   "replay rules of the simulator to reproduce: orrery, helios, muri, gavel")
@@ -150,10 +154,61 @@ void add_world_options(CLI::App& verb, SimulateOptions& a) {
                   "job whose history and reasons for waiting are printed");
 }
 
+/// Options of simulations of jobs that those of services have, too.
+constexpr std::array<std::string_view, 5> kShared = {"--help", "--accelerators", "--policy",
+                                                     "--seed", "--out"};
+
+/// A service in place of jobs.
+void add_service_options(CLI::App& verb, ServiceSimulationOptions& asked) {
+  const std::vector<CLI::Option*> others = verb.get_options();
+  CLI::Option* requests = verb.add_option("--requests", asked.requests.file,
+                                          "simulate a service with these requests: "
+                                          "FILE[:azure|mooncake|servegen|orrery], plain or gzip");
+  for (CLI::Option* each : others) {
+    const std::string name = each->get_single_name();
+    const bool shared = std::ranges::find(kShared, "--" + name) != kShared.end();
+    if (!shared) requests->excludes(each);
+  }
+  const auto add = [&](const char* name, auto& value, const char* text) {
+    return verb.add_option(name, value, text)->needs(requests);
+  };
+  add("--serve", asked.serve,
+      "with --requests: Serve file of the service (default: replicas of one accelerator)");
+  add("--half", asked.requests.half, "with --requests: only the first or the second half of them");
+  add("--speed", asked.requests.speed, "with --requests: factor on the rate at which they arrive")
+      ->capture_default_str();
+  add("--pace", asked.pace.file,
+      "with --requests: log of steps of orrery-serve --step-log, or JSON of the terms of a step; "
+      "else "
+      "--accelerators");
+  add("--model", asked.pace.model,
+      "with --requests and --accelerators: model (default: the spec's)");
+  add("--replicas", asked.replicas,
+      "with --requests: replicas (default: as many as N of --accelerators TYPE:N hold, else the "
+      "spec's)")
+      ->check(CLI::Range(1, 4096));
+  add("--gateways", asked.gateways,
+      "with --requests: gateways that share the requests and tell each other their loads")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 64));
+  add("--scale", asked.scale,
+      "with --requests: replicas follow the requests between these numbers, \"1..8\"; none: their "
+      "number stays (default: as the spec's scaling says)");
+  add("--crash", asked.trouble.crashes,
+      "with --requests: time at which a replica crashes, \"10 min\"; may be repeated");
+  add("--cold-start", asked.trouble.cold_start,
+      "with --requests: time from a crash or an order until a replica takes requests")
+      ->capture_default_str();
+  add("--kv-tokens", asked.kv_tokens,
+      "with --requests: tokens in a replica's cache (default: those that fit)")
+      ->check(CLI::PositiveNumber);
+}
+
 }  // namespace
 
 void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<SimulateOptions>();
+  auto service = std::make_shared<ServiceSimulationOptions>();
   CLI::App& verb = *app.add_subcommand(
       "simulate",
       "simulate a trace of jobs on a fleet in virtual time, under one or more policies");
@@ -164,11 +219,24 @@ void add_simulate_commands(CLI::App& app, CommandOptions& options, Verb& chosen)
       "--out results\n"
       "  orrery simulate --accelerators v100:64 --trace philly.csv --format philly --where "
       "cluster=6c71a0\n    --from 2017-10-01T00:00:00 --to 2017-10-14T23:59:59 --rules helios "
-      "--policy fifo -o json");
+      "--policy fifo -o json\n"
+      "  orrery simulate --requests requests.jsonl --serve chat.yaml --pace steps.csv --policy "
+      "all\n"
+      "  orrery simulate --requests trace.csv:azure --accelerators h100:4 --model llama-3.1-8b");
   add_work_options(verb, asked);
   add_world_options(verb, *asked);
-  verb.callback([&options, &chosen, asked] {
-    chosen = [&options, asked] {
+  add_service_options(verb, *service);
+  verb.callback([&options, &chosen, asked, service] {
+    chosen = [&options, asked, service] {
+      if (!service->requests.file.empty()) {
+        service->pace.accelerators = asked->machines.accelerators;
+        service->seed = asked->world.seed;
+        service->out = asked->results.out;
+        if (asked->scheduling.policies != SimulateOptions{}.scheduling.policies) {
+          service->policies = asked->scheduling.policies;
+        }
+        return print_answer(options, simulate_service(options, *service));
+      }
       return print_answer(options, simulate(options, *asked, watch_play));
     };
   });

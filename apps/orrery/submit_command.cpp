@@ -15,7 +15,7 @@ namespace {
 
 Status try_dry(const CommandOptions& options, const SubmittedSpec& spec) {
   print_bytes(spec.text);
-  const Result<std::string> note = note_on_bounds(options, spec);
+  const Result<std::string> note = checked_without_submitting(options, spec);
   if (!note) return tl::unexpected(note.error());
   print_message(*note);
   return {};
@@ -161,7 +161,8 @@ void add_submit_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
                                "wait until the job has ended; exit status 0 if it finished"));
   verb.add_flag(
       "--dry-run", asked->dry_run,
-      "print the spec without submitting it; a running cluster checks the deadline and the budget");
+      "print the spec and check it, without submitting it; a running cluster checks deadline and "
+      "budget");
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return submit(options, *asked); };
   });

@@ -6,6 +6,26 @@
 #include "verbs/fork/what_if.hpp"
 
 namespace orrery {
+namespace {
+
+void add_service_options(CLI::App& verb, ServiceChange& service) {
+  CLI::Option& name =
+      *verb.add_option("--service", service.service,
+                       "service to simulate instead of the cluster, its replicas as they run now")
+           ->type_name("NAME|ID");
+  for (const char* of_cluster : {"--copies", "--now", "--span"}) {
+    verb.get_option(of_cluster)->excludes(&name);
+  }
+  verb.add_option("--requests", service.requests, "requests that come to the service")
+      ->type_name("FILE[:FORMAT]");
+  verb.add_option("--half", service.half, "only the first or second half of the requests")
+      ->type_name("first|second");
+  verb.add_option("--replicas", service.replicas, "number of replicas of the service")
+      ->type_name("N");
+  verb.add_option("--router", service.router, "policy of the service's gateway")->type_name("NAME");
+}
+
+}  // namespace
 
 void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) {
   auto asked = std::make_shared<WhatIfOptions>();
@@ -43,6 +63,7 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
   verb.add_option("--store", asked->store,
                   "log of the controller, or a backup of it (default: store in --dir)")
       ->type_name("DIR|FILE");
+  add_service_options(verb, asked->service);
   verb.footer(
       "`orrery what-if` reads the cluster and changes nothing. The simulation assumes that each "
       "job\n"
@@ -52,6 +73,7 @@ void add_what_if_commands(CLI::App& app, CommandOptions& options, Verb& chosen) 
       "Examples:\n  orrery what-if --submit big.yaml --copies 2\n"
       "  orrery what-if --drain node-3,node-4 --now\n  orrery what-if --policy easy -o json\n"
       "  orrery what-if --add rack-9-node-0,rack-9-node-1\n"
+      "  orrery what-if --service chat --requests day.jsonl --replicas 4\n"
       "  orrery what-if --tenants new-quotas.yaml --cap \"site/power-cap=400 kW\"");
   verb.callback([&options, &chosen, asked] {
     chosen = [&options, asked] { return print_answer(options, what_if(options, *asked)); };

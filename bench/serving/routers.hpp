@@ -22,7 +22,7 @@
 #include "bench/command_output.hpp"
 #include "bench/figure.hpp"
 #include "gateway/access_keys.hpp"
-#include "serving/route_table.hpp"
+#include "serving/routing/route_table.hpp"
 
 namespace orrery {
 
@@ -105,7 +105,7 @@ inline std::vector<std::string> launched_router(std::vector<std::string> command
 }
 
 /// The peers that are installed; for each other one a line says that it is left out. `python`: a
-/// virtual environment (scripts/bench --router-peers makes it); empty: none of its peers is wanted.
+/// virtual environment (scripts/bench --peers makes it); empty: none of its peers is wanted.
 inline std::vector<RouterKind> installed_peers(const std::string& python) {
   std::vector<RouterKind> peers;
   if (const auto version = all_output_of("nginx -v")) {

@@ -117,6 +117,13 @@ struct Found {
 
 }  // namespace
 
+std::optional<std::uint64_t> EngineLoad::kv_tokens() const {
+  constexpr double kTokensMax = 1e15;
+  const double tokens = blocks.value_or(0) * block_tokens.value_or(0);
+  if (!(tokens >= 1 && tokens <= kTokensMax)) return std::nullopt;
+  return static_cast<std::uint64_t>(tokens);
+}
+
 std::optional<bool> EngineLoad::busy() const {
   if (!running && !waiting) return std::nullopt;
   return running.value_or(0) + waiting.value_or(0) > 0;

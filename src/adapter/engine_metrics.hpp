@@ -25,6 +25,8 @@ struct EngineLoad {
   /// Something that is counted with each step or token, not only once a request has ended.
   std::optional<double> steps;
 
+  /// Returns how many tokens the KV cache holds; none: unknown.
+  [[nodiscard]] std::optional<std::uint64_t> kv_tokens() const;
   /// Whether requests are there; none: unknown.
   [[nodiscard]] std::optional<bool> busy() const;
   /// Whether requests are there of which nothing was counted since an earlier answer, although the

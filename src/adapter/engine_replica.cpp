@@ -21,6 +21,8 @@ std::string report_line(const ReplicaReport& report) {
     replica["endpoint"] = report.endpoint;
     replica["pid"] = report.pid;
     if (report.slots > 0) replica["slots"] = report.slots;
+    if (report.kv_tokens > 0) replica["kv_tokens"] = report.kv_tokens;
+    if (!report.kv_events.empty()) replica["kv_events"] = report.kv_events;
     replica["prefill_tokens_s"] = report.pace.prefill_tokens_s;
     replica["step_s"] = report.pace.step_s;
     replica["step_full_s"] = report.pace.step_full_s;
@@ -137,7 +139,9 @@ void EngineReplica::become_ready(const ReplicaPace& pace, const EngineLoad& load
           .endpoint = options_.address,
           .pid = static_cast<std::uint64_t>(::getpid()),
           .slots = options_.slots.value_or(0),
-          .pace = pace});
+          .pace = pace,
+          .kv_tokens = load.kv_tokens().value_or(0),
+          .kv_events = options_.kv_events});
   say(fmt::format(
       "{} of {} at http://{}/v1: {} slots{}; prompts {:.0f} tokens/s, a step {:.2g} ms, "
       "with all slots {:.2g} ms{}",

@@ -42,8 +42,9 @@ class EngineReplica {
   struct Options {
     EngineName engine = EngineName::kVllm;
     std::vector<std::string> command;
-    std::string endpoint;  ///< "HOST:PORT" at which it is asked, numeric
-    std::string address;   ///< "HOST:PORT" at which others reach it
+    std::string endpoint;        ///< "HOST:PORT" at which it is asked, numeric
+    std::string address;         ///< "HOST:PORT" at which others reach it
+    std::string kv_events = {};  ///< the same, of where it tells what its cache has; "": nowhere
     std::string model;
     std::optional<std::uint32_t> slots;  ///< none: as it answers itself
     std::string progress;                ///< the keeper's pipe; "": none

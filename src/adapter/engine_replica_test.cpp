@@ -66,6 +66,7 @@ class EngineReplicaTest : public ::testing::Test {
     options_.command = engine_launch(launch).value().words;
     options_.endpoint = "127.0.0.1:" + std::to_string(launch.port);
     options_.address = "node-7:" + std::to_string(launch.port);
+    options_.kv_events = "node-7:1";
     options_.model = launch.model;
     options_.slots = slots_in(launch.engine, launch.arguments);
     options_.progress = (home_ / "progress").string();
@@ -128,6 +129,8 @@ TEST_F(EngineReplicaTest, IsReadyWithWhatItMeasuredOnceItHasGeneratedAToken) {
   EXPECT_EQ(ready["endpoint"], options_.address);
   EXPECT_EQ(ready["pid"], ::getpid());
   EXPECT_EQ(ready["slots"], 3);
+  EXPECT_EQ(ready["kv_tokens"], 1600);
+  EXPECT_EQ(ready["kv_events"], options_.kv_events);
   EXPECT_GT(ready["prefill_tokens_s"], 0);
   EXPECT_GT(ready["step_s"], 0);
   EXPECT_GT(ready["step_full_s"], 0);

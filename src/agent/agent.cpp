@@ -255,6 +255,12 @@ void Agent::on_timer(Instant now) {
   }
 }
 
+bool Agent::attempts_acknowledged() const {
+  return std::ranges::none_of(outbox_, [](const auto& each) {
+    return std::holds_alternative<AttemptReport>(each.second.what);
+  });
+}
+
 std::vector<AgentEffect> Agent::take() { return std::exchange(effects_, {}); }
 
 }  // namespace orrery

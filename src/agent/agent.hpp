@@ -64,6 +64,9 @@ class Agent {
 
   [[nodiscard]] Instant next_due() const { return next_beat_; }
   [[nodiscard]] const AgentIdentity& identity() const { return setup_.identity; }
+  /// Whether the controller has acknowledged every report about an attempt. Cost: O(reports that
+  /// are not acknowledged).
+  [[nodiscard]] bool attempts_acknowledged() const;
   /// Returns the effects in order; each effect is returned once.
   [[nodiscard]] std::vector<AgentEffect> take();
 

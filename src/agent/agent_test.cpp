@@ -137,6 +137,19 @@ TEST(Agent, AKeeperThatDiesIsAFaultOfTheHost) {
   EXPECT_EQ(states[0].end->kind, ExitKind::kInfra);
 }
 
+TEST(Agent, KnowsWhetherTheControllerHasHeardOfAKeeperThatExitedByItself) {
+  Agent agent = fresh();
+  EXPECT_TRUE(agent.attempts_acknowledged());
+  agent.on_order(order({1, 1}, launch(kId)), Instant());
+  agent.on_keeper_exit(kId, Instant());
+  EXPECT_FALSE(agent.attempts_acknowledged());
+  const std::vector<Report> sent = effects<Report>(agent);
+  ASSERT_EQ(sent.size(), 1);
+  agent.on_fault({.evidence = "hot"}, Instant());
+  agent.on_order(order({1, 2}, Acknowledge{sent[0].number}), Instant());
+  EXPECT_TRUE(agent.attempts_acknowledged()) << "a fault of the node is of no attempt";
+}
+
 TEST(Agent, ASuccessorNamesTheKeepersItFoundBeforeTheyHaveAnswered) {
   const std::vector<AttemptId> found{kId};
   Agent agent({.cluster = 7, .identity = kMe}, found, Instant());

@@ -76,6 +76,7 @@ std::string dependencies_text(const State& state, const Job& job) {
 }
 
 std::string held_text(const State& state, const Job& job, Instant now) {
+  if (job.hold == JobHold::kResting) return "rests until a request comes";
   if (job.hold != JobHold::kNone) {
     return fmt::format("is held by {}; `orrery release {}` releases it",
                        job.hold == JobHold::kOwner ? "its owner" : "an operator", job.id.value());

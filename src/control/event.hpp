@@ -361,12 +361,21 @@ struct ServiceUpdated {
   std::string outcome;  ///< why it is given up; empty: it reached what was wanted
 };
 
-using Event = std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
-                           JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged,
-                           NodeBooted, SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet,
-                           SlotsReserved, PlanFound, DecisionDropped, MaintenanceSet, LemonFound,
-                           IdleCauseSet, PassDone, CancelAsked, JobsArchived, WorkSettled,
-                           NodeAccused, JobHoldSet, JobChanged, FleetSet, JobResolved, NodeLent,
-                           ForeignSet, HoldBilled, ReplicaChanged, ServiceUpdating, ServiceUpdated>;
+/// The number of a service's replicas follows what its clients ask for.
+struct ServiceScaled {
+  JobId service;
+  std::uint32_t before = 0;    ///< replicas that were wanted
+  std::uint32_t replicas = 0;  ///< that are wanted; 0: its last one rests (JobHold::kResting)
+  std::string why;
+};
+
+using Event =
+    std::variant<JobSubmitted, JobReleased, JobStarted, JobRunning, JobResized, ClockSet,
+                 JobStopping, DevicesFreed, JobRequeued, JobEnded, NodeChanged, NodeBooted,
+                 SpareSet, LinkChanged, PowerLimitSet, TenantsSet, PolicySet, SlotsReserved,
+                 PlanFound, DecisionDropped, MaintenanceSet, LemonFound, IdleCauseSet, PassDone,
+                 CancelAsked, JobsArchived, WorkSettled, NodeAccused, JobHoldSet, JobChanged,
+                 FleetSet, JobResolved, NodeLent, ForeignSet, HoldBilled, ReplicaChanged,
+                 ServiceUpdating, ServiceUpdated, ServiceScaled>;
 
 }  // namespace orrery

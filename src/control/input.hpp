@@ -253,6 +253,9 @@ struct UpdateService {
   JobTexts texts;      ///< of the new revision; an empty spec: the present revision stays
   std::uint32_t replicas = 1;
   RolloutTerms terms;
+  /// Number of a revision of the service, of which the texts are other terms: its replicas stay. 0:
+  /// the texts are those of a known revision, or of a new one.
+  std::uint32_t revision = 0;
 };
 
 /// A stage of a service's canary ends: it may have more requests, or its revision is given up. A
@@ -263,6 +266,14 @@ struct CanaryVerdict {
   std::uint32_t stage = 0;
   enum class Of : std::uint8_t { kPromote, kGiveUp } of = Of::kPromote;
   std::string why;  ///< it is given up
+};
+
+/// Gives a service another number of replicas, of its present revision. No effect while another
+/// revision takes the place of the present one, and where the service is as wanted.
+struct ScaleOrder {
+  JobId service;
+  std::uint32_t replicas = 0;  ///< 0: its last one rests, without devices, until more are wanted
+  std::string why;
 };
 
 // --- Time and proposals -------------------------------------------------------------------------
@@ -288,7 +299,7 @@ using InputKind =
                  NodeHeard, NodeFault, NodeRepaired, LinkObserved, SupplyObserved, Tick, Proposal,
                  PlanReady, ArchiveJobs, WorkReported, HoldJob, RequeueJob, ChangeJob, SetFleet,
                  ResolveJob, NodeGranted, NodeAbsent, ForeignUse, HoldRecorded, ReplicaSeen,
-                 UpdateService, CanaryVerdict>;
+                 UpdateService, CanaryVerdict, ScaleOrder>;
 
 struct Input {
   Instant at;  ///< never before that of the previous input

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "serving/route_table.hpp"
+#include "serving/routing/route_table.hpp"
 
 namespace orrery {
 

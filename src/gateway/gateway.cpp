@@ -3,11 +3,13 @@
 #include <array>
 #include <utility>
 
+#include "gateway/caches/cache_events.hpp"
 #include "gateway/canary/feedback.hpp"
 #include "gateway/error_answer.hpp"
 #include "gateway/gateway_call.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/gateway_pages.hpp"
+#include "gateway/peers/peer_link.hpp"
 #include "gateway/picker/picker.hpp"
 #include "gateway/request_facts.hpp"
 
@@ -55,6 +57,10 @@ class HttpGateway final : public Gateway, public WebHandler {
     Result<std::unique_ptr<WebServer>> server = WebServer::listen(loop, options, *this);
     if (!server) return forward_error(server);
     server_ = *std::move(server);
+    Result<std::unique_ptr<PeerLink>> peers = PeerLink::open(core_, peer_address());
+    if (!peers) return forward_error(peers);
+    peers_ = *std::move(peers);
+    if (!core_.options().tokenizers.empty()) caches_ = std::make_unique<CacheEvents>(core_);
     if (core_.options().picker.address.empty()) return {};
     Result<std::unique_ptr<Picker>> picker = Picker::start(loop, core_);
     if (!picker) return forward_error(picker);
@@ -68,12 +74,16 @@ class HttpGateway final : public Gateway, public WebHandler {
   std::string picker_address() const override { return picker_ ? picker_->address() : ""; }
   void set_table(RouteTable table) override {
     core_.set_table(std::move(table));
+    peers_->set_table(core_.table());
+    if (caches_) caches_->set_table(core_.table());
     if (picker_) picker_->look();
   }
   const RouteTable& table() const override { return core_.table(); }
   GatewayReport report() const override {
     GatewayReport report = report_of(core_);
     if (report.url.empty()) report.url = "http://" + address();
+    report.process = peers_->process();
+    report.peer_address = peers_->address();
     return report;
   }
   std::size_t calls() const override {
@@ -90,6 +100,7 @@ class HttpGateway final : public Gateway, public WebHandler {
     const WebRequest& request = exchange.request();
     const std::string_view path = request.path();
     constexpr std::string_view kExplain = "/explain/";
+    constexpr std::string_view kModel = "/v1/models/";
     if (request.method == "POST" && calls_a_model(path)) {
       call_model(std::move(exchange));
     } else if (request.method == "POST" && path == "/v1/feedback") {
@@ -100,8 +111,12 @@ class HttpGateway final : public Gateway, public WebHandler {
       if (const RoutedKey* key = authorise(exchange)) {
         exchange.respond(200, kJson, models_json(core_, *key));
       }
+    } else if (path.starts_with(kModel)) {
+      show_model(exchange, decode_query_text(path.substr(kModel.size())));
     } else if (path == "/metrics") {
-      exchange.respond(200, "text/plain; version=0.0.4", metrics_text(core_));
+      exchange.respond(
+          200, "text/plain; version=0.0.4",
+          metrics_text(core_, peers_->figures(), caches_ ? caches_->figures() : CacheFigures()));
     } else if (path == "/healthz" || path == "/health") {
       exchange.respond(200, kJson,
                        fmt::format(R"({{"status":"ok","epoch":{}}})", core_.table().epoch));
@@ -113,6 +128,12 @@ class HttpGateway final : public Gateway, public WebHandler {
   }
 
  private:
+  [[nodiscard]] std::string peer_address() const {
+    const GatewayOptions& options = core_.options();
+    if (!options.peer_address.empty()) return options.peer_address;
+    return options.server.address.substr(0, options.server.address.rfind(':')) + ":0";
+  }
+
   /// The id of a request: its client's own, or a new one.
   std::string id_of(const WebRequest& request) {
     const auto own = id_of_client(request);
@@ -144,6 +165,16 @@ class HttpGateway final : public Gateway, public WebHandler {
     }
   }
 
+  void show_model(WebExchange& exchange, const std::string& model) {
+    const RoutedKey* key = authorise(exchange);
+    if (key == nullptr) return;
+    if (const GatewayService* service = core_.find_service(model, *key)) {
+      exchange.respond(200, kJson, model_json(*service));
+    } else {
+      refuse(exchange, unknown_model(model));
+    }
+  }
+
   void take_feedback(WebExchange& exchange) {
     const RoutedKey* key = authorise(exchange);
     if (key == nullptr) return;
@@ -162,16 +193,22 @@ class HttpGateway final : public Gateway, public WebHandler {
       refuse(exchange, bad_request(std::move(facts.error().message), facts.error().param));
       return;
     }
-    GatewayService* const service = core_.find_service(facts->model, *key);
+    GatewayService* service = core_.find_service(facts->model, *key);
     if (service == nullptr) {
       refuse(exchange, unknown_model(facts->model));
       return;
     }
+    // What a tenant may use, and has used, is that of the service which it asks.
+    CallerAccount& tenant = service->tenants.of(*key, core_.now());
+    ChosenTier tier = core_.tiers().choose(*service, exchange.request());
+    if (tier.is_small()) service = &core_.services().at(tier.ticket->small);
+    const SpanExport exported = core_.spans() == nullptr ? SpanExport::kOff : SpanExport::kOn;
     GatewayRequest request{.id = id_of(exchange.request()),
                            .service = *service,
-                           .tenant = service->tenants.of(*key, core_.now()),
+                           .tenant = tenant,
                            .facts = *std::move(facts),
-                           .trace = core_.begin_trace(exchange.request().headers)};
+                           .trace = CallTrace(exchange.request().headers, exported, core_.draws()),
+                           .tier = std::move(tier)};
     auto made = std::make_unique<GatewayCall>(core_, std::move(request), std::move(exchange));
     GatewayCall& call = *made;
     core_.add(std::move(made));
@@ -182,7 +219,9 @@ class HttpGateway final : public Gateway, public WebHandler {
   mutable GatewayCore core_;
   RequestReader reader_;
   std::unique_ptr<WebServer> server_;
-  std::unique_ptr<Picker> picker_;  ///< null: there is none
+  std::unique_ptr<PeerLink> peers_;
+  std::unique_ptr<CacheEvents> caches_;  ///< null: no prompt is read as tokens
+  std::unique_ptr<Picker> picker_;       ///< null: there is none
 };
 
 }  // namespace

@@ -10,23 +10,26 @@
 //   2. A request for which its tenant's limit has no room is refused (429, rate_limit_exceeded).
 //      Otherwise a request to a service without a replica waits up to GatewayOptions::wait, a
 //      request to full replicas in the service's queue, those of class batch longer
-//      (serving/fair_queue.hpp has the order); beyond the queue one is shed (429, overloaded).
+//      (serving/admission has the order); beyond the queue one is shed (429,
+//      overloaded), and so are requests that would be answered far too late.
 //   3. A client that leaves cancels its call, which closes the connection to the replica.
 //   4. Calls to a replica that a new table lacks finish.
 //   5. Each accepted request ends as one of completed, cancelled, shed and failed.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/log.hpp"
 #include "base/system/real_env.hpp"
+#include "gateway/prompt/prompt_tokenizer.hpp"
 #include "http/web_server.hpp"
 #include "serving/gateway_report.hpp"
-#include "serving/route_table.hpp"
-#include "serving/router.hpp"
+#include "serving/routing/route_table.hpp"
+#include "serving/routing/router.hpp"
 
 namespace orrery {
 
@@ -47,8 +50,15 @@ struct GatewayOptions {
   std::string url;                        ///< for the report; empty: made of the server's address
   Duration wait = Duration::seconds(10);  ///< for a replica of a service that has none
   Duration queue_wait = Duration::seconds(60);  ///< for one of a service whose replicas are full
+  /// Interactive requests that would come later than this many times what their service is held to
+  /// are refused more and more often, instead of queued; 0: none is.
+  double shed_beyond = 2;
   RouterOptions router;
+  /// "HOST:PORT" for the datagrams of other gateways; empty: any port of the server's host.
+  std::string peer_address;
   PickerOptions picker;
+  /// By the models whose prompts they read.
+  std::map<std::string, std::shared_ptr<const PromptTokenizer>> tokenizers = {};
   std::size_t explained_max = 4096;  ///< newest routing decisions kept for /explain
   std::string otlp;  ///< URL of the receiver of spans (OTLP over HTTP); empty: none are sent
 };

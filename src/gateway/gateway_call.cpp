@@ -8,8 +8,6 @@
 namespace orrery {
 namespace {
 
-/// Bytes of a text for each of its tokens, roughly, in any language and tokenizer.
-constexpr std::uint64_t kBytesPerToken = 4;
 /// What of a whole answer is kept until its end, to be sent with its length.
 constexpr std::size_t kWholeMax = std::size_t{256} << 10;
 /// The longest event that is sent only once it is complete.
@@ -21,6 +19,8 @@ constexpr std::size_t kBufferedMax = std::size_t{1} << 20;
 constexpr std::size_t kDrained = std::size_t{256} << 10;
 /// Moves of a stream at most: a request that crashes its replicas must not crash all of them.
 constexpr std::uint32_t kMovesMax = 8;
+/// What is kept of an answer that is compared. A longer one counts as incomplete.
+constexpr std::size_t kComparedMax = std::size_t{1} << 20;
 
 ErrorAnswer overloaded(const GatewayService& service) {
   return {.status = 429,
@@ -51,21 +51,22 @@ ErrorAnswer all_failed(const GatewayService& service) {
           .code = "replicas_failed"};
 }
 
-std::uint64_t prompt_estimate(const WebRequest& request) {
-  return request.body.size() / kBytesPerToken + 1;
-}
-
 /// The seconds in which the replicas finish what they and the queue have.
 std::string retry_after(const RouteDecision& decision, double queued_tokens) {
   double wait_s = 0;
   double pace = 0;
   for (const RouteCandidate& each : decision.candidates) {
-    wait_s += each.wait_s;
+    wait_s += each.expected.wait_s;
     pace = std::max(pace, each.seconds_per_token);
   }
   const auto count = static_cast<double>(std::max<std::size_t>(decision.candidates.size(), 1));
   const double seconds = (wait_s + queued_tokens * pace) / count;
   return fmt::to_string(static_cast<int>(std::clamp(seconds + 1, 1.0, 60.0)));
+}
+
+/// Why the smaller or the larger model answers; empty: there is one model.
+std::string_view tier_text(const ChosenTier& tier) {
+  return tier.reason ? name_of(*tier.reason) : std::string_view();
 }
 
 }  // namespace
@@ -79,14 +80,18 @@ GatewayCall::GatewayCall(GatewayCore& core, GatewayRequest request, WebExchange 
 GatewayCall::~GatewayCall() = default;
 
 void GatewayCall::start() {
-  times_.arrived = core_.now();
-  target_.draw = core_.draw();
-  times_.asked = times_.arrived;
+  times_.arrived = request_.arrived.value_or(core_.now());
+  target_.draw = core_.draws().uniform();
+  times_.asked = core_.now();
   exchange_.on_gone([this] { finish(RequestEnd::kCancelled); });
-  const auto mean = static_cast<std::uint64_t>(request_.service.output_tokens_mean);
+  const auto mean = static_cast<std::uint64_t>(request_.service.tokens.output_mean);
   const std::uint64_t limit = request_.facts.output_tokens_max;
-  target_.tokens =
-      prompt_estimate(exchange_.request()) + (limit == 0 ? mean : std::min(limit, mean));
+  const std::string& body = exchange_.request().body;
+  const GatewayService& service = request_.service;
+  request_.prompt =
+      routed_prompt(body, request_.facts, {service.id, service.tokens, core_.now_wall()});
+  target_.output_tokens = limit == 0 ? mean : std::min(limit, mean);
+  target_.tokens = request_.prompt.tokens + target_.output_tokens;
   if (admission_.reserve(target_.tokens, times_.arrived)) {
     dispatch(Queueing::kBehind);
   } else {
@@ -100,7 +105,16 @@ void GatewayCall::dispatch(Queueing queueing) {
   RouteDecision decision = decide(waiting);
   const RouteOutcome outcome = decision.outcome;
   const std::uint32_t slot = decision.slot;
+  const RouteLoad load = decision.load;
+  const bool fresh = queueing == Queueing::kBehind && !answer_.begun;
+  const bool late = fresh && admission_.sheds(core_, decision);
+  if (late) decision.outcome = RouteOutcome::kShed;
   record(std::move(decision));
+  const bool taken = outcome == RouteOutcome::kReplica && !late;
+  if (!taken && request_.tier.is_small() && !answer_.begun) {
+    return hand_over(TierDesk::Ending::kLeft);
+  }
+  if (late) return shed();
   bool full = service.queue.size() >= core_.options().router.queue_max;
   if (outcome != RouteOutcome::kReplica && full && queueing == Queueing::kBehind) {
     if (GatewayCall* const last = admission_.last_but_this()) {
@@ -109,7 +123,7 @@ void GatewayCall::dispatch(Queueing queueing) {
     }
   }
   if (outcome == RouteOutcome::kReplica) {
-    call_replica(slot);
+    call_replica(slot, load);
   } else if (full && (outcome == RouteOutcome::kShed || outcome == RouteOutcome::kWait)) {
     answer_error(overloaded(service), RequestEnd::kShed);
   } else if (full) {
@@ -135,7 +149,10 @@ RouteDecision GatewayCall::decide(std::size_t waiting) const {
     }
   }
   return choose(core_.router(), {.service = *request_.service.index,
-                                 .tokens = target_.tokens,
+                                 .prompt_tokens = request_.prompt.tokens,
+                                 .output_tokens = target_.output_tokens,
+                                 .blocks = request_.prompt.blocks,
+                                 .block_tokens = request_.prompt.block_tokens,
                                  .excluded = excluded,
                                  .waiting = waiting,
                                  .draw = target_.draw,
@@ -146,7 +163,9 @@ void GatewayCall::record(RouteDecision decision) {
   core_.history().add(request_.id, {.service = request_.service.id,
                                     .epoch = core_.table().epoch,
                                     .tokens = target_.tokens,
+                                    .prompt_tokens = request_.prompt.tokens,
                                     .continues = answer_.begun,
+                                    .tier = tier_text(request_.tier),
                                     .time = core_.now_wall(),
                                     .decision = std::move(decision)});
 }
@@ -155,16 +174,17 @@ bool GatewayCall::try_again() {
   RouteDecision decision = decide(0);
   if (decision.outcome != RouteOutcome::kReplica) return false;
   const std::uint32_t slot = decision.slot;
+  const RouteLoad load = decision.load;
   record(std::move(decision));
-  call_replica(slot);
+  call_replica(slot, load);
   return true;
 }
 
 void GatewayCall::shed() { answer_error(overloaded(request_.service), RequestEnd::kShed); }
 
 void GatewayCall::check_time(Instant now) {
-  const Duration patience =
-      admission_.patience(core_.options().wait * (answer_.begun ? kRestWaits : 1));
+  const Duration wait = replica_wait(request_.service, core_.options());
+  const Duration patience = admission_.patience(wait * (answer_.begun ? kRestWaits : 1));
   if (phase_ != Phase::kWaiting || now < times_.asked + patience) return;
   const RouteOutcome outcome = decide(0).outcome;
   GatewayService& service = request_.service;
@@ -178,7 +198,7 @@ void GatewayCall::check_time(Instant now) {
   }
 }
 
-void GatewayCall::call_replica(std::uint32_t slot) {
+void GatewayCall::call_replica(std::uint32_t slot, const RouteLoad& load) {
   phase_ = Phase::kAsking;
   if (answer_.begun) {
     // What a replica began and did not end, the next one sends whole.
@@ -189,20 +209,21 @@ void GatewayCall::call_replica(std::uint32_t slot) {
   }
   admission_.serve();
   RouterState& router = core_.router();
-  router.charge(slot, target_.tokens, core_.now());
+  target_.charge = router.charge(slot, load, request_.prompt.blocks, core_.now());
   target_.slot = slot;
-  target_.charged = true;
   target_.answered = false;
   const WebRequest& received = exchange_.request();
   std::vector<WebHeader> headers = headers_upstream(received.headers, request_.id);
   if (request_.facts.form == AnswerForm::kStream) headers.push_back({kContinueHeader, "marks"});
-  if (answer_.begun) rest_body_ = marks_.rest_of(received.body);
+  const bool small = request_.tier.is_small();
+  if (small) body_ = request_.tier.ticket->body.for_model(request_.service.model);
+  if (answer_.begun) body_ = marks_.rest_of(small ? body_ : received.body);
   request_.trace.put(headers);
   upstream_ = core_.client().start(router.replica(slot).endpoint,
                                    {.method = received.method,
                                     .target = received.target,
                                     .headers = headers,
-                                    .body = answer_.begun ? rest_body_ : received.body},
+                                    .body = small || answer_.begun ? body_ : received.body},
                                    *this);
 }
 
@@ -218,18 +239,45 @@ void GatewayCall::retry_elsewhere(std::string_view why) {
   ++target_.failures;
   tried_.push_back(replica.key);
   core_.router().note_failure(target_.slot, core_.now());
-  release(0);
+  release({});
   upstream_.cancel();
-  if (core_.now() >= times_.asked + admission_.patience(core_.options().wait *
-                                                        (answer_.begun ? kRestWaits : 1)) &&
-      decide(0).outcome == RouteOutcome::kNone) {
+  const Duration wait = replica_wait(request_.service, core_.options());
+  const Duration patience = admission_.patience(wait * (answer_.begun ? kRestWaits : 1));
+  if (core_.now() >= times_.asked + patience && decide(0).outcome == RouteOutcome::kNone) {
     answer_error(all_failed(request_.service), RequestEnd::kFailed);
   } else {
     dispatch(Queueing::kFirst);
   }
 }
 
+/// The service that was asked answers with its own model what the smaller one cannot.
+void GatewayCall::hand_over(TierDesk::Ending ending) {
+  GatewayCore& core = core_;
+  GatewayService& small = request_.service;
+  upstream_.cancel();
+  release({});
+  admission_.leave();
+  admission_.settle(0, core.now());
+  core.tiers().finish(request_.tier, ending, {});
+  GatewayRequest again{.id = std::move(request_.id),
+                       .service = core.services().at(request_.tier.asked),
+                       .tenant = request_.tenant,
+                       .facts = std::move(request_.facts),
+                       .trace = std::move(request_.trace),
+                       .tier = {.reason = TierReason::kUnfit, .asked = request_.tier.asked},
+                       .arrived = times_.arrived};
+  auto made = std::make_unique<GatewayCall>(core, std::move(again), std::move(exchange_));
+  GatewayCall& call = *made;
+  core.add(std::move(made));
+  core.remove(*this);
+  call.start();
+  core.pump(small);
+}
+
 void GatewayCall::on_head(const WebResponseHead& head) {
+  if (request_.tier.is_small() && !answer_.begun && head.status >= 400 && head.status != 503) {
+    return hand_over(TierDesk::Ending::kFailed);
+  }
   if (head.status == 503) {
     retry_elsewhere("it answered 503");
     return;
@@ -238,7 +286,7 @@ void GatewayCall::on_head(const WebResponseHead& head) {
   const bool is_events = type && type->starts_with("text/event-stream");
   const bool is_marked = head.headers.find(kContinueHeader).has_value();
   if (answer_.begun) {
-    rest_body_ = {};
+    body_ = {};
     if (head.status == 429) return retry_elsewhere("it answered 429");
     if (head.status != 200 || !is_events || !is_marked) return refuse_rest();
     ++target_.moves;
@@ -253,7 +301,11 @@ void GatewayCall::on_head(const WebResponseHead& head) {
 
 void GatewayCall::on_body(std::string_view bytes) {
   times_.last = core_.now();
-  if (!std::exchange(target_.answered, true)) core_.router().note_success(target_.slot);
+  if (!std::exchange(target_.answered, true)) {
+    core_.router().note_success(target_.slot);
+    // The first event shows that the prompt is computed; a whole answer comes at its end.
+    if (answer_.is_events) core_.router().begin(*target_.charge, times_.last);
+  }
   if (std::exchange(answer_.first_missing, false)) times_.first = times_.last;
   if (answer_.is_events) {
     pass_events(bytes);
@@ -266,6 +318,13 @@ void GatewayCall::on_body(std::string_view bytes) {
 }
 
 void GatewayCall::pass_events(std::string_view bytes) {
+  const auto pass_whole = [this](std::string_view events) {
+    if (answer_.is_marked) {
+      send(marks_.take(events));
+    } else {
+      send(events);
+    }
+  };
   std::size_t whole = answer_.events.scan(bytes);
   if (answer_.held.size() + bytes.size() - whole > kEventMax) {
     whole = bytes.size();
@@ -290,16 +349,11 @@ std::vector<WebHeader> GatewayCall::headers_for_client() {
     target_.revision_text = fmt::to_string(revision);
     headers.push_back({"x-orrery-revision", target_.revision_text});
   }
+  if (request_.tier.is_small()) {
+    headers.push_back({"x-orrery-tier", "small"});
+  }
   admission_.add_limit_headers(headers, core_.now());
   return headers;
-}
-
-void GatewayCall::pass_whole(std::string_view events) {
-  if (answer_.is_marked) {
-    send(marks_.take(events));
-  } else {
-    send(events);
-  }
 }
 
 void GatewayCall::send(std::string_view bytes) {
@@ -309,6 +363,7 @@ void GatewayCall::send(std::string_view bytes) {
     exchange_.begin(answer_.status, headers_for_client());
   }
   exchange_.send(bytes);
+  if (request_.tier.is_compared() && answer_.copy.size() < kComparedMax) answer_.copy.append(bytes);
   if (exchange_.buffered() < kBufferedMax) return;
   upstream_.pause();
   exchange_.on_drained(kDrained, [this] { upstream_.resume(); });
@@ -324,8 +379,10 @@ void GatewayCall::on_end() {
   }
   if (!answer_.begun) {
     exchange_.respond(answer_.status, headers_for_client(), answer_.held);
+    if (request_.tier.is_compared()) answer_.copy = answer_.held;
   } else {
     exchange_.send(answer_.held);
+    if (request_.tier.is_compared()) answer_.copy.append(answer_.held);
     exchange_.end();
   }
   const bool failed = answer_.status >= 500 || answer_.events.failed();
@@ -346,7 +403,7 @@ void GatewayCall::break_off(std::string_view why) {
                       {{"service", request_.service.name}, {"request", request_.id}, {"why", why}});
   if (answer_.is_marked && answer_.events.done()) {
     // Nothing but the end of the connection, or of the last event, is missing.
-    if (!answer_.held.empty()) exchange_.send("data: [DONE]\n\n");
+    if (!answer_.held.empty()) send("data: [DONE]\n\n");
     exchange_.end();
     finish(RequestEnd::kCompleted);
   } else if (marks_.possible() && !answer_.events.failed() && target_.moves < kMovesMax) {
@@ -362,7 +419,7 @@ void GatewayCall::break_off(std::string_view why) {
 /// A replica that cannot go on with the stream, such as one of another model, is no failure.
 void GatewayCall::refuse_rest() {
   tried_.push_back(core_.router().replica(target_.slot).key);
-  release(0);
+  release({});
   upstream_.cancel();
   if (decide(0).outcome == RouteOutcome::kReplica) {
     dispatch(Queueing::kFirst);
@@ -384,6 +441,9 @@ void GatewayCall::lose() {
 
 void GatewayCall::answer_error(const ErrorAnswer& error, RequestEnd end) {
   if (answer_.begun) return lose();
+  if (request_.tier.is_small() && !admission_.refused()) {
+    return hand_over(TierDesk::Ending::kLeft);
+  }
   std::vector<WebHeader> headers = {{"Content-Type", "application/json"},
                                     {"x-request-id", request_.id}};
   answer_.status = error.status;
@@ -404,12 +464,13 @@ TokenUsage GatewayCall::usage() const {
   if (!answer_.is_events) return answer_.usage;
   if (answer_.events.usage().known == TokenUsage::Known::kYes) return answer_.events.usage();
   if (answer_.events.chunks() == 0) return {};
-  return {TokenUsage::Known::kYes, prompt_estimate(exchange_.request()), answer_.events.chunks()};
+  return {TokenUsage::Known::kYes, request_.prompt.tokens, answer_.events.chunks(), {}};
 }
 
-void GatewayCall::release(std::uint64_t tokens_done) {
-  if (!std::exchange(target_.charged, false)) return;
-  core_.router().credit(target_.slot, {.tokens = target_.tokens, .done = tokens_done}, core_.now());
+void GatewayCall::release(const RouteDone& done) {
+  if (const auto charge = std::exchange(target_.charge, std::nullopt)) {
+    core_.router().credit(*charge, done, core_.now());
+  }
 }
 
 void GatewayCall::export_span(const EndedRequest& ended) {
@@ -433,7 +494,7 @@ void GatewayCall::export_span(const EndedRequest& ended) {
   if (phase_ != Phase::kWaiting) {
     span.answered.endpoint = core_.router().replica(target_.slot).endpoint;
   }
-  core_.add_span(std::move(span));
+  core_.spans()->add(std::move(span));
 }
 
 /// Tokens of the request as its tenant is charged for them: those used, where they are known.
@@ -445,14 +506,17 @@ double GatewayCall::tokens_charged(RequestEnd end) const {
   }
   // What a client breaks off has cost its prompt, once a replica had it.
   const bool computed = end == RequestEnd::kCancelled && phase_ != Phase::kWaiting;
-  return computed ? static_cast<double>(prompt_estimate(exchange_.request())) : 0;
+  return computed ? static_cast<double>(request_.prompt.tokens) : 0;
 }
 
 void GatewayCall::finish(RequestEnd end) {
   admission_.leave();
   GatewayService& service = request_.service;
   const TokenUsage used = usage();
-  EndedRequest ended{.end = end, .prompt_tokens = used.prompt, .output_tokens = used.output};
+  EndedRequest ended{.end = end,
+                     .over_limit = admission_.refused(),
+                     .prompt_tokens = used.prompt,
+                     .output_tokens = used.output};
   if (answer_.is_events && !answer_.first_missing) {
     ended.ttft = times_.first - times_.arrived;
     if (used.output > 1) {
@@ -461,7 +525,7 @@ void GatewayCall::finish(RequestEnd end) {
     }
   }
   service.stats.add(ended, core_.now());
-  if (target_.charged) {
+  if (target_.charge) {
     EndedRequest of_replica = ended;
     if (end == RequestEnd::kCompleted && answer_.status >= 400)
       of_replica.end = RequestEnd::kFailed;
@@ -469,16 +533,32 @@ void GatewayCall::finish(RequestEnd end) {
     if (target_.failures > 0 || target_.moves > 0) of_replica.ttft = of_replica.tpot = Duration();
     service.canary.add(core_.router().replica(target_.slot).revision, of_replica);
   }
+  if (request_.tier.reason) {
+    const bool asked = end != RequestEnd::kCancelled && end != RequestEnd::kShed;
+    const bool whole = end == RequestEnd::kCompleted && answer_.status == 200;
+    core_.tiers().finish(request_.tier,
+                         whole   ? TierDesk::Ending::kAnswered
+                         : asked ? TierDesk::Ending::kFailed
+                                 : TierDesk::Ending::kLeft,
+                         answer_.copy);
+  }
   admission_.count(ended);
   admission_.settle(tokens_charged(end), core_.now());
   if (request_.trace.exported()) export_span(ended);
-  const bool learns = end == RequestEnd::kCompleted && answer_.status < 300;
-  if (learns && used.known == TokenUsage::Known::kYes) {
-    service.output_tokens_mean +=
-        0.05 * (static_cast<double>(used.output) - service.output_tokens_mean);
+  RouteDone done;
+  if (end == RequestEnd::kCompleted && answer_.status < 300 &&
+      used.known == TokenUsage::Known::kYes) {
+    done = learn(service.tokens, {.body_bytes = exchange_.request().body.size(),
+                                  .prompt = used.prompt,
+                                  .cached = used.cached.value_or(0),
+                                  .output = used.output,
+                                  .tpot_s = ended.tpot.count_seconds()});
+    // Other replicas computed parts of a stream that moved: it does not show this one's pace.
+    if (target_.moves > 0) done = {};
+    const bool tells = target_.charge && target_.moves == 0 && used.cached;
+    if (tells) core_.router().note_cached(*target_.charge, *used.cached);
   }
-  // Other replicas computed parts of a stream that moved: it does not show this one's pace.
-  release(learns && target_.moves == 0 ? used.prompt + used.output : 0);
+  release(done);
   GatewayCore& core = core_;
   core.remove(*this);
   core.pump(service);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "gateway/spans/call_trace.hpp"
 #include "gateway/stream/event_scanner.hpp"
 #include "gateway/stream/stream_marks.hpp"
+#include "gateway/tiers/tier_desk.hpp"
 #include "http/web_client.hpp"
 #include "http/web_server.hpp"
 
@@ -31,6 +33,9 @@ struct GatewayRequest {
   CallerAccount& tenant;  ///< of the key, at that service
   RequestFacts facts;
   CallTrace trace;
+  ChosenTier tier;
+  RoutedPrompt prompt = {};
+  std::optional<Instant> arrived = {};  ///< none: when the call starts
 };
 
 class GatewayCall final : public WebCallEvents {
@@ -60,8 +65,9 @@ class GatewayCall final : public WebCallEvents {
 
   struct Target {
     std::uint32_t slot = 0;
-    std::uint64_t tokens = 0;  ///< to be charged
-    bool charged = false;
+    std::uint64_t tokens = 0;         ///< of the prompt and the output, estimated
+    std::uint64_t output_tokens = 0;  ///< of these, of the output
+    std::optional<RouteCharge> charge;
     bool answered = false;       ///< a byte of an answer's body has come from it
     std::uint32_t failures = 0;  ///< of replicas, so far
     double draw = 0;             ///< RouteQuery::draw
@@ -86,25 +92,26 @@ class GatewayCall final : public WebCallEvents {
     std::string held;           ///< bytes of the body that have not been sent
     EventScanner events;
     TokenUsage usage;  ///< of a whole answer
+    std::string copy;  ///< of what the client got, where it is compared
   };
 
   void dispatch(Queueing queueing);
   [[nodiscard]] RouteDecision decide(std::size_t waiting) const;
   void record(RouteDecision decision);
-  void call_replica(std::uint32_t slot);
+  void call_replica(std::uint32_t slot, const RouteLoad& load);
   void export_span(const EndedRequest& ended);
   [[nodiscard]] std::vector<WebHeader> headers_for_client();
   [[nodiscard]] double tokens_charged(RequestEnd end) const;
   void retry_elsewhere(std::string_view why);
   void break_off(std::string_view why);
   void refuse_rest();
+  void hand_over(TierDesk::Ending ending);
   void lose();
   void pass_events(std::string_view bytes);
-  void pass_whole(std::string_view events);
   void send(std::string_view bytes);
   void answer_error(const ErrorAnswer& error, RequestEnd end);
   void finish(RequestEnd end);
-  void release(std::uint64_t tokens_done);
+  void release(const RouteDone& done);
   [[nodiscard]] TokenUsage usage() const;
 
   GatewayCore& core_;
@@ -117,7 +124,7 @@ class GatewayCall final : public WebCallEvents {
   CallAdmission admission_;
   Answer answer_;
   StreamMarks marks_;
-  std::string rest_body_;  ///< asks for the rest of a stream
+  std::string body_;  ///< as a replica gets it, where that is not as received
   WebCall upstream_;
 };
 

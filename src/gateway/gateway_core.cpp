@@ -4,7 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "base/format/xxh3.hpp"
 #include "gateway/gateway_call.hpp"
+#include "gateway/tiers/tier_desk.hpp"
+#include "kv_events/kv_event.hpp"
 
 namespace orrery {
 namespace {
@@ -23,6 +26,16 @@ std::set<std::string_view> endpoints_of(const RouteTable& table) {
   return endpoints;
 }
 
+/// The options of the router of this gateway, whose draws are its own.
+RouterOptions router_options_of(const GatewayOptions& options) {
+  RouterOptions router = options.router;
+  router.seed = xxh3(options.name);
+  for (const auto& [model, tokenizer] : options.tokenizers) {
+    router.caches.model_block_tokens.emplace(model, kChainTokens);
+  }
+  return router;
+}
+
 }  // namespace
 
 GatewayCore::GatewayCore(RealEnv& env, const Log& log, const GatewayOptions& options)
@@ -33,8 +46,9 @@ GatewayCore::GatewayCore(RealEnv& env, const Log& log, const GatewayOptions& opt
              nullptr,
              Rng(env.env().entropy.draw()),
              {}},
-      router_(options.router),
-      history_(options.explained_max) {}
+      router_(router_options_of(options)),
+      history_(options.explained_max),
+      tiers_(std::make_unique<TierDesk>(*this, parts_.draws.next_u64())) {}
 
 GatewayCore::~GatewayCore() {
   if (parts_.watching) env_.loop().cancel(parts_.timer);
@@ -57,12 +71,16 @@ void GatewayCore::set_table(RouteTable table) {
     service.model = routed.model;
     service.tenant = routed.tenant;
     service.index = at;
+    const auto tokenizer = options_.tokenizers.find(routed.model);
+    if (tokenizer != options_.tokenizers.end()) service.tokens.tokenizer = tokenizer->second;
     service.canary.set(routed.canary);
     service.tenants.set_terms(TenantTerms(routed.tenants, std::max(table_.gateways, 1U)), now());
-    service.batch_wait =
+    service.waits.batch =
         routed.batch_deadline_s > 0 ? Duration::from_seconds(routed.batch_deadline_s) : kBatchWait;
+    service.waits.wakes_in = Duration::from_seconds(routed.wakes_in_s);
     by_model_[routed.model].push_back(&service);
   }
+  tiers_->set_table(table_);
   forget_endpoints(old);
   for (auto& [id, service] : services_) pump(service);
 }
@@ -116,16 +134,15 @@ void GatewayCore::check_queues() {
 }
 
 void GatewayCore::export_spans(SpanReceiver receiver) {
-  parts_.spans = std::make_unique<SpanExporter>(env_.loop(), std::move(receiver), options_.name);
-}
-
-CallTrace GatewayCore::begin_trace(const WebHeaders& received) {
-  const SpanExport exported = parts_.spans == nullptr ? SpanExport::kOff : SpanExport::kOn;
-  return {received, exported, parts_.ids};
+  const std::string endpoint = receiver.endpoint;
+  parts_.spans = std::make_unique<SpanExporter>(
+      env_.loop(), std::move(receiver), options_.name, [this, endpoint](const std::string& why) {
+        log().warning(now_wall(), "spans are dropped", {{"receiver", endpoint}, {"why", why}});
+      });
 }
 
 std::string GatewayCore::make_request_id() {
-  return fmt::format("{:016x}{:016x}", parts_.ids.next_u64(), parts_.ids.next_u64());
+  return fmt::format("{:016x}{:016x}", parts_.draws.next_u64(), parts_.draws.next_u64());
 }
 
 }  // namespace orrery

@@ -6,6 +6,7 @@
 //   2. A call that is charged to a replica's slot credits it once (gateway/gateway_call.hpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,16 +24,17 @@
 #include "gateway/admission/waiting_calls.hpp"
 #include "gateway/canary/canary_stats.hpp"
 #include "gateway/gateway.hpp"
+#include "gateway/prompt/routed_prompt.hpp"
 #include "gateway/service_stats.hpp"
-#include "gateway/spans/call_trace.hpp"
 #include "gateway/spans/span_exporter.hpp"
 #include "http/web_client.hpp"
-#include "serving/route_history.hpp"
-#include "serving/router.hpp"
+#include "serving/routing/route_history.hpp"
+#include "serving/routing/router.hpp"
 
 namespace orrery {
 
 class GatewayCall;
+class TierDesk;
 
 /// How long requests of class batch wait where their service does not tell.
 inline constexpr Duration kBatchWait = Duration::hours(24);
@@ -46,15 +48,24 @@ struct GatewayService {
   std::optional<std::uint32_t> index;  ///< in the newest table; none: not in it
   WaitingCalls queue;
   CallerAccounts tenants;
-  Duration batch_wait = kBatchWait;  ///< how long requests of class batch wait
+  struct Waits {
+    Duration batch = kBatchWait;  ///< of requests of class batch
+    Duration wakes_in;            ///< until a replica that rests may be awake; zero: none rests
+  } waits;
   ServiceStats stats;
   CanaryStats canary;
-  double output_tokens_mean = 64;  ///< of the requests so far, newer ones weigh more
+  ServiceTokens tokens;
   struct BrokenStreams {
     std::uint64_t moved = 0;  ///< moves to another replica
     std::uint64_t lost = 0;   ///< ended with an error
   } broken_streams;
 };
+
+/// How long a request waits for a replica of a service that has none.
+[[nodiscard]] inline Duration replica_wait(const GatewayService& service,
+                                           const GatewayOptions& options) {
+  return std::max(options.wait, service.waits.wakes_in);
+}
 
 class GatewayCore {
  public:
@@ -83,21 +94,20 @@ class GatewayCore {
   void watch_queues();
 
   [[nodiscard]] std::string make_request_id();
-  /// A number of [0, 1).
-  [[nodiscard]] double draw() { return parts_.ids.uniform(); }
+  /// For ids and draws of requests.
+  [[nodiscard]] Rng& draws() { return parts_.draws; }
   /// Sends the spans of requests there from now on.
   void export_spans(SpanReceiver receiver);
-  [[nodiscard]] CallTrace begin_trace(const WebHeaders& received);
-  /// Precondition: spans are exported.
-  void add_span(CallSpan span) { parts_.spans->add(std::move(span)); }
   /// Null: spans are not exported.
-  [[nodiscard]] const SpanExporter* spans() const { return parts_.spans.get(); }
+  [[nodiscard]] SpanExporter* spans() const { return parts_.spans.get(); }
   [[nodiscard]] Instant now() const { return env_.env().clock.now_monotonic(); }
   [[nodiscard]] Instant now_wall() const { return env_.env().clock.now_wall(); }
 
   [[nodiscard]] const GatewayOptions& options() const { return options_; }
   [[nodiscard]] RouterState& router() { return router_; }
   [[nodiscard]] RouteHistory& history() { return history_; }
+  [[nodiscard]] TierDesk& tiers() { return *tiers_; }
+  [[nodiscard]] RealLoop& loop() { return env_.loop(); }
   [[nodiscard]] WebClient& client() { return *parts_.client; }
   [[nodiscard]] const Log& log() const { return parts_.log; }
 
@@ -109,7 +119,7 @@ class GatewayCore {
     Log log;
     std::unique_ptr<WebClient> client;
     std::unique_ptr<SpanExporter> spans;
-    Rng ids;
+    Rng draws;
     TimerId timer;
     bool watching = false;
   };
@@ -125,6 +135,7 @@ class GatewayCore {
   std::map<std::uint64_t, GatewayService> services_;
   std::unordered_map<std::string, std::vector<GatewayService*>> by_model_;
   std::unordered_map<const GatewayCall*, std::unique_ptr<GatewayCall>> calls_;
+  std::unique_ptr<TierDesk> tiers_;
 };
 
 }  // namespace orrery

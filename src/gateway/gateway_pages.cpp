@@ -10,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/format/field_writer.hpp"
+#include "gateway/tiers/tier_desk.hpp"
+
 namespace orrery {
 namespace {
 
@@ -44,8 +47,18 @@ class MetricsText {
   }
   template <class Number>
   void sample(const std::string& labels, Number value) {
-    fmt::format_to(std::back_inserter(text_), "orrery_gateway_{}{} {}\n", name_,
-                   labels.empty() ? "" : "{" + labels + "}", value);
+    fmt::format_to(std::back_inserter(text_), "orrery_gateway_{}{{{}}} {}\n", name_, labels, value);
+  }
+  /// A family of one sample, which has no labels.
+  template <class Number>
+  void gauge(std::string_view name, std::string_view help, Number value) {
+    family(name, "gauge", help);
+    fmt::format_to(std::back_inserter(text_), "orrery_gateway_{} {}\n", name, value);
+  }
+  template <class Number>
+  void counter(std::string_view name, std::string_view help, Number value) {
+    family(name, "counter", help);
+    fmt::format_to(std::back_inserter(text_), "orrery_gateway_{} {}\n", name, value);
   }
   /// Every eighth bound of the histogram is one of the metric: they double.
   void histogram(const std::string& labels, const LatencyHistogram& histogram, Duration sum) {
@@ -73,6 +86,11 @@ class MetricsText {
 
 std::string service_label(const GatewayService& service) {
   return "service=" + label(service.name) + ",tenant=" + label(service.tenant);
+}
+
+std::string replica_label(const GatewayService& service, const RouterReplica& replica) {
+  return fmt::format("{},job=\"{}\",attempt=\"{}\"", service_label(service), replica.key.job,
+                     replica.key.attempt);
 }
 
 /// Returns the services of the newest table: one that has ended leaves its name to the next.
@@ -164,9 +182,15 @@ void add_load(MetricsText& text, GatewayCore& core) {
   for (const GatewayService& service : routed(core)) {
     for (const std::uint32_t slot : core.router().slots_of(*service.index)) {
       const RouterReplica& replica = core.router().replica(slot);
-      text.sample(fmt::format("{},job=\"{}\",attempt=\"{}\"", service_label(service),
-                              replica.key.job, replica.key.attempt),
-                  replica.in_flight);
+      text.sample(replica_label(service, replica), replica.work.own.in_flight);
+    }
+  }
+  text.family("peer_requests_in_flight", "gauge",
+              "Requests of other gateways at a replica, as these tell.");
+  for (const GatewayService& service : routed(core)) {
+    for (const std::uint32_t slot : core.router().slots_of(*service.index)) {
+      const RouterReplica& replica = core.router().replica(slot);
+      text.sample(replica_label(service, replica), replica.work.others.in_flight);
     }
   }
 }
@@ -175,11 +199,16 @@ Json candidate_json(const RouteCandidate& candidate) {
   return {{"job", candidate.replica.job},
           {"attempt", candidate.replica.attempt},
           {"revision", candidate.revision},
-          {"verdict", name_of(candidate.verdict)},
+          {"verdict", word_of(candidate.verdict)},
           {"in_flight", candidate.in_flight},
+          {"others_in_flight", candidate.others_in_flight},
           {"tokens", candidate.tokens},
+          {"cached_tokens", candidate.cached_tokens},
           {"seconds_per_token", candidate.seconds_per_token},
-          {"expected_wait_s", candidate.wait_s}};
+          {"expected_ttft_s", candidate.expected.ttft_s},
+          {"expected_tpot_s", candidate.expected.tpot_s},
+          {"expected_wait_s", candidate.expected.wait_s},
+          {"usd", candidate.usd}};
 }
 
 Json record_json(const RouteRecord& record, const GatewayService& service) {
@@ -187,16 +216,68 @@ Json record_json(const RouteRecord& record, const GatewayService& service) {
   for (const RouteCandidate& each : record.decision.candidates) {
     candidates.push_back(candidate_json(each));
   }
-  return {{"time", record.time.text()},
-          {"service", service.name},
-          {"epoch", record.epoch},
-          {"tokens", record.tokens},
-          {"continues", record.continues},
-          {"outcome", name_of(record.decision.outcome)},
-          {"candidates", std::move(candidates)}};
+  Json json = {{"time", record.time.text()},
+               {"service", service.name},
+               {"epoch", record.epoch},
+               {"tokens", record.tokens},
+               {"prompt_tokens", record.prompt_tokens},
+               {"continues", record.continues},
+               {"outcome", word_of(record.decision.outcome)},
+               {"candidates", std::move(candidates)}};
+  if (!record.tier.empty()) json["smaller_model"] = record.tier;
+  return json;
+}
+
+void add_tiers(MetricsText& text, GatewayCore& core) {
+  text.family("tier_requests_total", "counter",
+              "Requests to services with a smaller model, by why it answered or did not.");
+  for (const GatewayService& service : routed(core)) {
+    const auto tiers = core.tiers().all().find(service.id);
+    if (tiers == core.tiers().all().end()) continue;
+    for (std::size_t i = 0; i < tiers->second.counts.by_reason.size(); ++i) {
+      text.sample(service_label(service) + ",reason=" + label(name_of(static_cast<TierReason>(i))),
+                  tiers->second.counts.by_reason[i]);
+    }
+  }
+  text.family("tier_worse_bound", "gauge",
+              "Share of the answers that are worse than the larger model's, at most.");
+  for (const GatewayService& service : routed(core)) {
+    const auto report = core.tiers().report(service.id);
+    if (!report || report->requests == 0) continue;
+    text.sample(service_label(service), report->bound / static_cast<double>(report->requests));
+  }
+}
+
+void add_caches(MetricsText& text, const CacheFigures& caches) {
+  text.gauge("cache_engines", "Replicas that tell what their KV caches have.", caches.engines);
+  text.counter("cache_messages_total", "Messages of theirs that were read.", caches.messages);
+  text.counter("cache_gaps_total", "Times that what was known of a cache was forgotten.",
+               caches.gaps);
+}
+
+void add_peers(MetricsText& text, const PeerFigures& peers) {
+  text.gauge("peers", "Other gateways whose charges are known.", peers.gateways);
+  text.counter("peer_messages_sent_total", "Messages with charges to other gateways.", peers.sent);
+  text.counter("peer_messages_taken_total", "Messages with charges of other gateways.",
+               peers.taken);
+  text.family("peer_messages_refused_total", "counter", "Messages that were not taken, by why.");
+  for (std::size_t i = 0; i < peers.refused.size(); ++i) {
+    text.sample("reason=" + label(name_of(static_cast<PeerRefusal>(i))), peers.refused[i]);
+  }
+}
+
+Json model_object(std::string_view model, std::string_view tenant) {
+  return {{"id", model},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", tenant.empty() ? "orrery" : tenant}};
 }
 
 }  // namespace
+
+std::string model_json(const GatewayService& service) {
+  return shown(model_object(service.model, service.tenant));
+}
 
 std::string models_json(GatewayCore& core, const RoutedKey& key) {
   std::set<std::pair<std::string_view, std::string_view>> models;
@@ -208,31 +289,28 @@ std::string models_json(GatewayCore& core, const RoutedKey& key) {
   for (const auto& [model, tenant] : models) {
     if (!data.empty() && model == last) continue;
     last = model;
-    data.push_back({{"id", model},
-                    {"object", "model"},
-                    {"created", 0},
-                    {"owned_by", tenant.empty() ? "orrery" : tenant}});
+    data.push_back(model_object(model, tenant));
   }
   return shown({{"object", "list"}, {"data", std::move(data)}});
 }
 
-std::string metrics_text(GatewayCore& core) {
+std::string metrics_text(GatewayCore& core, const PeerFigures& peers, const CacheFigures& caches) {
   MetricsText text;
   add_counts(text, core);
   add_broken_streams(text, core);
   add_tenants(text, core);
   add_latencies(text, core);
   add_load(text, core);
+  add_tiers(text, core);
+  add_peers(text, peers);
+  add_caches(text, caches);
   if (const SpanExporter* spans = core.spans()) {
-    text.family("spans_sent_total", "counter", "Spans that the receiver has taken.");
-    text.sample("", spans->sent());
-    text.family("spans_dropped_total", "counter", "Spans that were dropped.");
-    text.sample("", spans->dropped());
+    text.counter("spans_sent_total", "Spans that the receiver has taken.", spans->sent());
+    text.counter("spans_dropped_total", "Spans that were dropped.", spans->dropped());
   }
-  text.family("table_epoch", "gauge", "Epoch of the route table.");
-  text.sample("", core.table().epoch);
-  text.family("table_age_seconds", "gauge", "Time since the route table was taken.");
-  text.sample("", (core.now() - core.table_time()).count_seconds());
+  text.gauge("table_epoch", "Epoch of the route table.", core.table().epoch);
+  text.gauge("table_age_seconds", "Time since the route table was taken.",
+             (core.now() - core.table_time()).count_seconds());
   return text.take();
 }
 
@@ -255,11 +333,14 @@ GatewayReport report_of(GatewayCore& core) {
     report.services.back().service = id;
     report.services.back().canary = service.canary.report();
     report.services.back().tenants = service.tenants.usage();
+    report.services.back().quality = core.tiers().report(id);
+    report.services.back().waiting = service.queue.size() + service.queue.picks();
   }
   for (const RouterReplica& replica : core.router().replicas()) {
-    const bool used = replica.presence == RouterReplica::Presence::kRouted || replica.in_flight > 0;
+    const bool used =
+        replica.presence == RouterReplica::Presence::kRouted || replica.work.own.in_flight > 0;
     if (!used) continue;
-    report.replicas.push_back({replica.key.job, replica.key.attempt, replica.in_flight});
+    report.replicas.push_back({replica.key.job, replica.key.attempt, replica.work.own.in_flight});
   }
   return report;
 }

@@ -7,15 +7,21 @@
 #include <string>
 #include <string_view>
 
+#include "gateway/caches/cache_events.hpp"
 #include "gateway/gateway_core.hpp"
+#include "gateway/peers/peer_link.hpp"
 
 namespace orrery {
 
 /// The models that a key may use, as GET /v1/models of OpenAI's API lists them, by name.
 [[nodiscard]] std::string models_json(GatewayCore& core, const RoutedKey& key);
 
+/// The model of a service, as GET /v1/models/{id} of OpenAI's API shows it.
+[[nodiscard]] std::string model_json(const GatewayService& service);
+
 /// Metrics in Prometheus' text format.
-[[nodiscard]] std::string metrics_text(GatewayCore& core);
+[[nodiscard]] std::string metrics_text(GatewayCore& core, const PeerFigures& peers,
+                                       const CacheFigures& caches);
 
 /// The decisions about a request of a service that the key may call, oldest first; nothing where
 /// none is kept.

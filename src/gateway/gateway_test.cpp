@@ -213,6 +213,23 @@ TEST_F(GatewayTest, WaitsForAReplica) {
   EXPECT_NE(answer.find("Retry-After: "), std::string::npos);
 }
 
+TEST_F(GatewayTest, WaitsLongerForAReplicaThatRests) {
+  ScriptedReplica replica(env_->loop());
+  RouteTable table = table_of({});
+  table.services[0].wakes_in_s = 60;
+  gateway_->set_table(table);
+  RawPeer peer(gateway_->address());
+  peer.send(request(kChat, R"({"model":"m"})"));
+  ASSERT_TRUE(run_until([&] { return gateway_->calls() == 1; }));
+  run_for(Duration::milliseconds(400));
+  EXPECT_EQ(gateway_->calls(), 1u) << "others are refused after 150 ms";
+  EXPECT_EQ(gateway_->report().services[0].waiting, 1u);
+  table = table_of({replica.address()});
+  gateway_->set_table(table);
+  ASSERT_TRUE(receives(peer, "total_tokens"));
+  EXPECT_EQ(gateway_->report().services[0].waiting, 0u);
+}
+
 TEST_F(GatewayTest, QueuesAndShedsBeyondItsLimits) {
   start({.wait = Duration::milliseconds(50), .router = {.in_flight_max = 1, .queue_max = 1}});
   ScriptedReplica replica(env_->loop());
@@ -309,6 +326,11 @@ TEST_F(GatewayTest, KeepsServicesApart) {
   const std::string all = ask(get("/v1/models"));
   EXPECT_NE(all.find(R"("id":"e")"), std::string::npos);
   EXPECT_NE(all.find(R"("id":"m")"), std::string::npos);
+  EXPECT_NE(ask(get("/v1/models/e")).find(R"({"id":"e","object":"model","created":0,)"),
+            std::string::npos);
+  const std::string others_model = ask(get("/v1/models/m", "b"));
+  EXPECT_TRUE(others_model.starts_with("HTTP/1.1 404"));
+  EXPECT_NE(others_model.find("model_not_found"), std::string::npos);
   const std::string other = ask(get("/v1/models", "b"));
   EXPECT_NE(other.find(R"("id":"e")"), std::string::npos);
   EXPECT_EQ(other.find(R"("id":"m")"), std::string::npos);

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
+
+#include "base/format/xxh3.hpp"
 
 namespace orrery {
 namespace {
@@ -26,6 +29,12 @@ RequestFault malformed(std::string_view text, std::size_t at, simdjson::error_co
 RequestFault wrong_type(const char* param, std::string_view expected) {
   return {fmt::format("'{}' must be {}.", param, expected), param};
 }
+
+/// What is read of a text, and where the text begins.
+struct FactsOfText {
+  const char* begin;
+  RequestFacts facts;
+};
 
 /// A fault, or nothing.
 using Fault = std::optional<RequestFault>;
@@ -70,7 +79,42 @@ Fault read_tier(ondemand::value value, RequestFacts& facts) {
   return {};
 }
 
-Fault read_field(std::string_view key, ondemand::value value, RequestFacts& facts) {
+/// The text of a list, an object or a text as it stands in the body; of others, and of what is
+/// malformed, none.
+std::string_view text_of(ondemand::value& value) {
+  ondemand::json_type type{};
+  if (value.type().get(type) != simdjson::SUCCESS) return {};
+  std::string_view text;
+  if (type == ondemand::json_type::array) {
+    ondemand::array list;
+    const bool is_list = value.get_array().get(list) == simdjson::SUCCESS;
+    return is_list && list.raw_json().get(text) == simdjson::SUCCESS ? text : std::string_view();
+  }
+  if (type == ondemand::json_type::object) {
+    ondemand::object object;
+    const bool is_object = value.get_object().get(object) == simdjson::SUCCESS;
+    return is_object && object.raw_json().get(text) == simdjson::SUCCESS ? text
+                                                                         : std::string_view();
+  }
+  if (type != ondemand::json_type::string) return {};
+  text = value.raw_json_token();
+  return text.substr(0, text.rfind('"') + 1);
+}
+
+void read_prompt(std::string_view key, ondemand::value value, FactsOfText& read) {
+  const std::string_view text = text_of(value);
+  PromptPlace& prompt = read.facts.prompt;
+  if (key == "messages" || key == "prompt") {
+    if (text.empty()) return;
+    prompt.at = static_cast<std::size_t>(text.data() - read.begin);
+    prompt.size = text.size();
+  } else {
+    prompt.salt ^= xxh3(text, xxh3(key));
+  }
+}
+
+Fault read_field(std::string_view key, ondemand::value value, FactsOfText& read) {
+  RequestFacts& facts = read.facts;
   if (key == "model") {
     std::string_view model;
     if (value.get_string().get(model) != simdjson::SUCCESS) return wrong_type("model", "a text");
@@ -91,6 +135,9 @@ Fault read_field(std::string_view key, ondemand::value value, RequestFacts& fact
   }
   if (key == "stream_options") return read_stream_options(value, facts);
   if (key == "service_tier") return read_tier(value, facts);
+  if (key == "messages" || key == "prompt" || key == "tools" || key == "cache_salt") {
+    read_prompt(key, value, read);
+  }
   return {};
 }
 
@@ -125,13 +172,13 @@ tl::expected<RequestFacts, RequestFault> RequestReader::read(const std::string& 
   if (auto failure = impl_->parser.iterate(text).get(document)) return fail(failure);
   ondemand::object object;
   if (auto failure = document.get_object().get(object)) return fail(failure);
-  RequestFacts facts;
+  FactsOfText read{begin, {}};
   for (auto each : object) {
     ondemand::field field;
     if (auto failure = std::move(each).get(field)) return fail(failure);
     std::string_view key;
     if (auto failure = field.unescaped_key().get(key)) return fail(failure);
-    if (Fault fault = read_field(key, field.value(), facts)) {
+    if (Fault fault = read_field(key, field.value(), read)) {
       return tl::unexpected(*std::move(fault));
     }
   }
@@ -139,10 +186,10 @@ tl::expected<RequestFacts, RequestFault> RequestReader::read(const std::string& 
   if (document.current_location().get(behind) == simdjson::SUCCESS) {
     return fail(simdjson::TAPE_ERROR);
   }
-  if (facts.model.empty()) {
+  if (read.facts.model.empty()) {
     return tl::unexpected(RequestFault{"The body must name a model in 'model'.", "model"});
   }
-  return facts;
+  return std::move(read.facts);
 }
 
 }  // namespace orrery

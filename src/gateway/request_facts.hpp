@@ -10,11 +10,18 @@
 #include <string>
 
 #include "base/error.hpp"
-#include "serving/fair_queue.hpp"
+#include "serving/admission/fair_queue.hpp"
 
 namespace orrery {
 
 enum class AnswerForm : std::uint8_t { kWhole, kStream };
+
+/// Where the prompt stands in a body: the value of "messages" or "prompt".
+struct PromptPlace {
+  std::size_t at = 0;
+  std::size_t size = 0;    ///< 0: it is absent, or neither a list nor a text
+  std::uint64_t salt = 0;  ///< of "tools" and "cache_salt", with which other prompts share nothing
+};
 
 struct RequestFacts {
   std::string model;
@@ -23,6 +30,7 @@ struct RequestFacts {
   bool include_usage = false;            ///< "stream_options"
   /// "service_tier": "flex" is batch, all others (auto, default, priority) and none interactive.
   ServiceClass service_class = ServiceClass::kInteractive;
+  PromptPlace prompt;
 };
 
 /// What is wrong with a body, and with which of its fields.

@@ -34,6 +34,7 @@ void count(const EndedRequest& request, ServiceCounts& counts) {
       break;
     case RequestEnd::kShed:
       ++counts.shed;
+      counts.over_limit += request.over_limit ? 1 : 0;
       break;
     case RequestEnd::kFailed:
       ++counts.failed;
@@ -55,7 +56,7 @@ void ServiceStats::add(const EndedRequest& request, Instant now) {
     while (parts_.front().number + kParts <= number) parts_.pop_front();
   }
   Part& part = parts_.back();
-  ++part.requests;
+  if (request.prompt_tokens + request.output_tokens > 0) ++part.requests;
   part.prompt_tokens += request.prompt_tokens;
   part.output_tokens += request.output_tokens;
   if (request.ttft > Duration()) {

@@ -23,6 +23,7 @@ enum class RequestEnd : std::uint8_t { kCompleted, kCancelled, kShed, kFailed };
 /// One request that has ended.
 struct EndedRequest {
   RequestEnd end = RequestEnd::kCompleted;
+  bool over_limit = false;  ///< shed, as it is beyond the limit of its tenant
   std::uint64_t prompt_tokens = 0;
   std::uint64_t output_tokens = 0;
   Duration ttft;  ///< zero: not known

@@ -34,8 +34,11 @@ TEST(ServiceStats, SlidesItsWindow) {
   EXPECT_EQ(later.ttft.count(), 0u);
   EXPECT_EQ(later.window, Duration::seconds(295));
   EXPECT_EQ(later.counts.completed, 1u);
-  stats.add({}, at(1000));
-  EXPECT_EQ(stats.report(at(1001)).window_requests, 1u);
+  stats.add({.end = RequestEnd::kShed}, at(1000));
+  EXPECT_EQ(stats.report(at(1001)).window_requests, 0u)
+      << "nothing of it says how long requests are";
+  stats.add({.prompt_tokens = 3}, at(1001));
+  EXPECT_EQ(stats.report(at(1002)).window_requests, 1u);
 }
 
 }  // namespace

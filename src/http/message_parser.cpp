@@ -1,5 +1,7 @@
 #include "http/message_parser.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <optional>
@@ -170,7 +172,18 @@ MessagePart RequestParser::part() const { return impl_->begun().part(); }
 
 MessageFault RequestParser::fault() const { return fault_of(impl_->begun().failure()); }
 
-std::string RequestParser::fault_text() const { return impl_->begun().failure().message(); }
+std::string RequestParser::fault_text() const {
+  switch (fault()) {
+    case MessageFault::kBodyTooLarge:
+      return fmt::format("the body is larger than {} bytes", impl_->limits.body_bytes_max);
+    case MessageFault::kHeaderTooLarge:
+      return fmt::format("the header is larger than {} bytes", impl_->limits.header_bytes_max);
+    case MessageFault::kNone:
+    case MessageFault::kMalformed:
+      break;
+  }
+  return impl_->begun().failure().message();
+}
 
 Persistence RequestParser::persistence() const {
   return impl_->begun().keep_alive() ? Persistence::kKeep : Persistence::kClose;

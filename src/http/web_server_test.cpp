@@ -215,6 +215,7 @@ TEST_F(WebServerTest, RefusesWhatIsNoRequest) {
        "400 Bad Request"},
       {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", "400 Bad Request"},
       {"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n", "413 Content Too Large"},
+      {"POST / HTTP/1.1\r\nContent-Length: 99999999998\r\n\r\n", "larger than 16777216 bytes"},
       {"GET / HTTP/1.1\r\nX: " + std::string(100'000, 'x') + "\r\n\r\n", "431 "},
   };
   for (const auto& [request, expected] : cases) {

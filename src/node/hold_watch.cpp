@@ -67,7 +67,9 @@ void HoldWatch::tell() {
   agent_.tell(HoldEnding{"its resource manager ends the hold"});
 }
 
-/// An attempt is over when the controller has acknowledged its end.
+/// A keeper that its resource manager signals exits by itself, before the controller has
+/// acknowledged the end of its attempt. An agent that ended then would leave the job waiting for a
+/// proof that its ranks are gone.
 void HoldWatch::stop_when_idle() {
   tell();
   const Duration since = setup_.clock.now_monotonic() - *ends_;

@@ -31,8 +31,9 @@ class HoldWatch {
  public:
   /// What the agent can be asked, and what it is told to do.
   struct Agent {
-    std::function<bool()> connected;                  ///< whether a controller has welcomed it
-    std::function<bool()> idle;                       ///< whether no attempt is on the node
+    std::function<bool()> connected;  ///< whether a controller has welcomed it
+    /// Whether no attempt is on the node, and the controller knows how those before ended.
+    std::function<bool()> idle;
     std::function<void(const HoldEnding&)> tell;      ///< sends to the controller
     std::function<void(std::function<void()>)> kill;  ///< kills all ranks, then calls back
     std::function<void()> stop;                       ///< ends the agent

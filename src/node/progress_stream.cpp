@@ -12,6 +12,8 @@
 #include <system_error>
 #include <utility>
 
+#include "serving/routing/route_table.hpp"
+
 namespace orrery {
 namespace {
 
@@ -59,9 +61,13 @@ std::optional<ReplicaReport> replica_of(const nlohmann::json& object) {
   std::optional<std::string> endpoint;
   std::optional<std::uint64_t> pid;
   std::optional<std::uint32_t> slots;
+  std::optional<std::uint64_t> kv_tokens;
+  std::optional<std::string> kv_events;
   if (!object.is_object() || !read_text(object, "phase", phase) || !phase ||
       !read_text(object, "endpoint", endpoint) || !read_natural(object, "pid", pid) ||
-      !read_natural(object, "slots", slots) ||
+      !read_natural(object, "slots", slots) || !read_natural(object, "kv_tokens", kv_tokens) ||
+      !read_text(object, "kv_events", kv_events) ||
+      (kv_events && !kv_events->empty() && !has_port(*kv_events)) ||
       !read_pace(object, "prefill_tokens_s", report.pace.prefill_tokens_s) ||
       !read_pace(object, "step_s", report.pace.step_s) ||
       !read_pace(object, "step_full_s", report.pace.step_full_s)) {
@@ -76,6 +82,8 @@ std::optional<ReplicaReport> replica_of(const nlohmann::json& object) {
   report.endpoint = endpoint.value_or("");
   report.pid = pid.value_or(0);
   report.slots = slots.value_or(0);
+  report.kv_tokens = kv_tokens.value_or(0);
+  report.kv_events = kv_events.value_or("");
   return report;
 }
 

@@ -4,10 +4,11 @@
 //    "compute": 0.41, "quiet": 600, "wrong": "shard 3 of step 120 is not what 3 ranks make of it"}
 //
 //   {"replica": {"phase": "ready", "endpoint": "10.0.0.7:41234", "pid": 812, "slots": 8,
-//    "prefill_tokens_s": 2400, "step_s": 0.004, "step_full_s": 0.011}}
+//    "kv_tokens": 500000, "kv_events": "10.0.0.7:41235", "prefill_tokens_s": 2400,
+//    "step_s": 0.004, "step_full_s": 0.011}}
 //
 // Every key may be absent. `replica` is the report of a replica of a service
-// (serving/replica.hpp); of its endpoint the port counts, as the controller knows the address of
+// (serving/replica.hpp); of its endpoints the ports count, as the controller knows the address of
 // the node. `checkpoint` means that all work up to `step` can be restored; `epoch` and `rank` that
 // a process goes on in a newer membership; `compute` is how many seconds the step took that rank
 // itself, without waiting for others; `quiet` means that from now on so many seconds without a line

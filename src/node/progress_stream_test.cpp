@@ -61,18 +61,23 @@ TEST(ProgressParser, ReadsTheReportOfAReplica) {
   const std::string text =
       "{\"replica\": {\"phase\": \"loading\"}}\n"
       "{\"replica\": {\"phase\": \"ready\", \"endpoint\": \"0.0.0.0:4711\", \"pid\": 12, "
-      "\"slots\": 8, \"prefill_tokens_s\": 2400, \"step_s\": 0.004, \"step_full_s\": 0.01}}\n";
+      "\"slots\": 8, \"kv_tokens\": 4096, \"kv_events\": \"0.0.0.0:9\", \"prefill_tokens_s\": "
+      "2400, \"step_s\": 0.004, "
+      "\"step_full_s\": 0.01}}\n";
   const Heard result = heard(text, 9);
   ASSERT_EQ(result.lines.size(), 2u);
   EXPECT_EQ(result.lines[0].replica, (ReplicaReport{.phase = ReplicaPhase::kLoading}));
-  EXPECT_EQ(result.lines[1].replica,
-            (ReplicaReport{ReplicaPhase::kReady, "0.0.0.0:4711", 12, 8, {2400, 0.004, 0.01}}));
+  EXPECT_EQ(
+      result.lines[1].replica,
+      (ReplicaReport{
+          ReplicaPhase::kReady, "0.0.0.0:4711", 12, 8, {2400, 0.004, 0.01}, 4096, "0.0.0.0:9"}));
 }
 
 TEST(ProgressParser, RefusesAReplicaThatDoesNotSayEnough) {
   for (const std::string_view replica :
        {"7", "{}", "{\"phase\": \"happy\"}", "{\"phase\": \"ready\"}",
         "{\"phase\": \"loading\", \"pid\": -1}", "{\"phase\": \"warming\", \"step_s\": -1}",
+        "{\"phase\": \"warming\", \"kv_events\": \"h\"}",
         "{\"phase\": \"warming\", \"step_s\": 1e300}"}) {
     const Heard result = heard("{\"replica\": " + std::string(replica) + "}\n", 100);
     EXPECT_EQ(result.bad, 1u) << replica;

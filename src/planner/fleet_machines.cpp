@@ -174,6 +174,12 @@ std::vector<FleetPool> fleet_pools(const Topology& topology, const EconomicsOpti
     const NodeType& node = topology.node_type(group);
     const Accelerator& accelerator = topology.accelerator(group.type);
     const std::uint64_t accelerators = pool.nodes * group.devices;
+    std::optional<Machine> joined;
+    if (pool.fabric != nullptr) {
+      Result<MachineChoice> whole =
+          machine_of_pool(topology, pool, {pool.nodes, group.devices}, economics);
+      if (whole) joined = std::move(whole->machine);
+    }
     all.push_back(
         {.label = fmt::format("{}:{} ({} x {} at {})", accelerator.id, accelerators, pool.nodes,
                               node.id, topology.short_name(pool.site->domain)),
@@ -184,6 +190,7 @@ std::vector<FleetPool> fleet_pools(const Topology& topology, const EconomicsOpti
          .accelerators = accelerators,
          .owned = pool.owned_nodes * group.devices,
          .domain = std::max<std::uint32_t>(group.scale_up_devices, group.devices),
+         .joined = std::move(joined),
          .economics = site_economics(pool, economics)});
   }
   return all;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,9 @@ struct FleetPool {
   const Accelerator* accelerator = nullptr;
   const NodeType* node = nullptr;
   std::uint64_t accelerators = 0;
-  std::uint64_t owned = 0;   ///< number of these that the operator owns
-  std::uint32_t domain = 1;  ///< accelerators of a scale-up domain, or of a node if larger
+  std::uint64_t owned = 0;        ///< number of these that the operator owns
+  std::uint32_t domain = 1;       ///< accelerators of a scale-up domain, or of a node if larger
+  std::optional<Machine> joined;  ///< all nodes with the network between them; none: there is none
   EconomicsOptions economics;
 };
 /// The pools by site and node type; `economics` as for machines_of(), owned if most of the

@@ -160,5 +160,14 @@ TEST(FleetMachines, TiersGrowStrictlyInEveryExample) {
   }
 }
 
+TEST(FleetMachines, APoolIsJoinedByItsFabric) {
+  const Topology topology = example("superpod-h100.yaml");
+  const std::vector<FleetPool> pools = fleet_pools(topology, {});
+  ASSERT_FALSE(pools.empty());
+  ASSERT_TRUE(pools[0].joined);
+  EXPECT_EQ(pools[0].joined->ranks, pools[0].accelerators);
+  EXPECT_EQ(pools[0].joined->tiers.front().size, pools[0].domain);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -23,6 +23,7 @@ struct ServiceCounts {
   std::uint64_t failed = 0;     ///< answered with an error that is not the client's
   std::uint64_t prompt_tokens = 0;
   std::uint64_t output_tokens = 0;
+  std::uint64_t over_limit = 0;  ///< of those shed, beyond the limit of their tenant
 };
 
 /// What became of the requests of a canary, or of those beside it, since the gateway knows of it.
@@ -41,10 +42,22 @@ struct CanaryReport {
   ArmReport others;
 };
 
-/// What a tenant has used of a service (serving/tenant_terms.hpp says who counts as which).
+/// What a tenant has used of a service (serving/admission/tenant_terms.hpp says which
+/// keys count as which tenant).
 struct CallerCounts {
   std::string name;
   ServiceCounts counts;
+};
+
+/// What a gateway has let the smaller model of a service answer (serving/tiers/tier_gate.hpp).
+struct QualityReport {
+  std::uint64_t requests = 0;
+  std::uint64_t small = 0;     ///< answered by it
+  std::uint64_t compared = 0;  ///< of these, by both models
+  std::uint64_t worse = 0;     ///< of these, worse by the comparison or not compared yet
+  double bound = 0;            ///< answers that are worse, at most, with the promised confidence
+  std::uint64_t learning = 0;  ///< gateways that learn what it can answer
+  std::uint64_t retreats = 0;  ///< times that it had become worse
 };
 
 struct ServiceReport {
@@ -53,11 +66,13 @@ struct ServiceReport {
   Duration window;                         ///< time that the rest covers
   std::uint64_t window_prompt_tokens = 0;  ///< tokens of the requests that ended in the window
   std::uint64_t window_output_tokens = 0;
-  std::uint64_t window_requests = 0;
+  std::uint64_t window_requests = 0;  ///< of these, whose tokens are known
+  std::uint64_t waiting = 0;          ///< requests that no replica has yet
   LatencyHistogram ttft;              ///< from the request's last byte to the answer's first
   LatencyHistogram tpot;              ///< between output tokens, the mean of each request
   std::vector<CallerCounts> tenants;  ///< by name
   std::optional<CanaryReport> canary;
+  std::optional<QualityReport> quality;  ///< none: no smaller model answers
 };
 
 struct ReplicaLoad {
@@ -70,6 +85,8 @@ struct GatewayReport {
   std::string gateway;  ///< its name, which no other gateway of the cluster has
   std::string url;      ///< by which clients reach it, without /v1
   std::uint64_t epoch = 0;
+  std::uint64_t process = 0;  ///< a number that no other process has; 0: not told
+  std::string peer_address;   ///< "HOST:PORT" for datagrams of other gateways; empty: it has none
   std::vector<ServiceReport> services;
   std::vector<ReplicaLoad> replicas;
 };

@@ -26,6 +26,12 @@ const std::array<std::int64_t, LatencyHistogram::kBuckets>& bounds() {
   return kBounds;
 }
 
+/// The geometric middle of a bucket.
+Duration middle_of(std::size_t bucket) {
+  const double upper = static_cast<double>(bounds()[bucket]) * 1e-9;
+  return Duration::from_seconds(upper * math::exp(-math::log(2) / (2 * kOctave)));
+}
+
 }  // namespace
 
 void LatencyHistogram::add(Duration duration) {
@@ -60,8 +66,15 @@ Duration LatencyHistogram::quantile(double share) const {
   while (bucket + 1 < counts_.size() && static_cast<double>(seen += counts_[bucket]) < wanted) {
     ++bucket;
   }
-  const double upper = static_cast<double>(bounds()[bucket]) * 1e-9;
-  return Duration::from_seconds(upper * math::exp(-math::log(2) / (2 * kOctave)));
+  return middle_of(bucket);
+}
+
+std::uint64_t LatencyHistogram::count_above(Duration limit) const {
+  std::uint64_t above = 0;
+  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+    if (middle_of(bucket) > limit) above += counts_[bucket];
+  }
+  return above;
 }
 
 }  // namespace orrery

@@ -27,6 +27,8 @@ class LatencyHistogram {
   /// Returns the geometric middle of the bucket that holds the quantile, 0 < share <= 1; zero where
   /// nothing was counted. O(buckets).
   [[nodiscard]] Duration quantile(double share) const;
+  /// Returns how many durations are longer, by the middles of their buckets. O(buckets).
+  [[nodiscard]] std::uint64_t count_above(Duration limit) const;
   /// The longest duration that counts in a bucket, but for the last one. Precondition: bucket <
   /// kBuckets.
   [[nodiscard]] static Duration upper_bound(std::size_t bucket);

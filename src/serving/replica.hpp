@@ -44,6 +44,13 @@ struct ReplicaPace {
   friend bool operator==(const ReplicaPace&, const ReplicaPace&) = default;
 };
 
+template <class Visitor, SameStruct<ReplicaPace> Self>
+void describe(Visitor& visitor, Self& p) {
+  visitor.optional("prefill_tokens_s", p.prefill_tokens_s);
+  visitor.optional("step_s", p.step_s);
+  visitor.optional("step_full_s", p.step_full_s);
+}
+
 /// A later report replaces an earlier one.
 struct ReplicaReport {
   ReplicaPhase phase = ReplicaPhase::kLoading;
@@ -51,6 +58,8 @@ struct ReplicaReport {
   std::uint64_t pid = 0;    ///< process of the replica on its node; 0: not reported
   std::uint32_t slots = 0;  ///< requests that it computes at a time; 0: not reported
   ReplicaPace pace;
+  std::uint64_t kv_tokens = 0;  ///< that its cache holds; 0: not reported
+  std::string kv_events;        ///< "HOST:PORT" where it tells what its cache has; empty: nowhere
 
   friend bool operator==(const ReplicaReport&, const ReplicaReport&) = default;
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/format/document.hpp"
 #include "base/format/field_writer.hpp"
 
 namespace orrery {
@@ -36,9 +37,14 @@ class CommandWords {
   void number(std::string_view name, std::uint64_t value, std::uint64_t otherwise = 0) {
     if (value != otherwise) option(name, std::to_string(value));
   }
-  void flag(std::string_view name) { command_.words.emplace_back(name); }
+  void word(std::string text) { command_.words.push_back(std::move(text)); }
+  void flag(std::string_view name) { word(std::string(name)); }
   void note(std::string text) { command_.notes.push_back(std::move(text)); }
   void config(std::string text) { command_.config = std::move(text); }
+  void variable(std::string name, std::string value) {
+    command_.environment.emplace_back(std::move(name), std::move(value));
+  }
+  void follower(std::string word) { command_.followers.push_back(std::move(word)); }
 
   EngineCommand take(const std::vector<std::string>& arguments) {
     command_.words.insert(command_.words.end(), arguments.begin(), arguments.end());
@@ -94,6 +100,41 @@ bool is_wide(NumberFormat format) {
          format == NumberFormat::kFp32;
 }
 
+/// Attention groups each lie within a node, or the only one spans them all.
+Status add_vllm_nodes(CommandWords& words, const EngineLaunch& launch) {
+  const EngineShape& shape = launch.shape;
+  const EngineNodes& nodes = launch.nodes;
+  if (nodes.count <= 1) return {};
+  words.follower("--headless");
+  if (shape.data == 1) {
+    words.number("--nnodes", nodes.count);
+    words.option("--node-rank", nodes.rank);
+    words.option("--master-addr", nodes.first);
+    return {};
+  }
+  if (shape.pipeline > 1) {
+    return cannot("vllm serve", "to have stages of several attention groups on nodes of their own");
+  }
+  if (shape.data % nodes.count != 0) {
+    return cannot("vllm serve", fmt::format("to spread {} attention groups over {} nodes",
+                                            shape.data, nodes.count));
+  }
+  words.number("--data-parallel-size-local", shape.data / nodes.count);
+  words.option("--data-parallel-address", nodes.first);
+  words.option("--data-parallel-start-rank", nodes.first_group);
+  return {};
+}
+
+/// The connector takes its role from the router; the word is for people.
+void add_vllm_part(CommandWords& words, const EngineLaunch& launch) {
+  if (launch.part == EnginePart::kWhole) return;
+  const bool prompts = launch.part == EnginePart::kPrompts;
+  words.option("--kv-transfer-config",
+               fmt::format(R"({{"kv_connector":"NixlConnector","kv_role":"{}"}})",
+                           prompts ? "kv_producer" : "kv_consumer"));
+  words.variable("VLLM_NIXL_SIDE_CHANNEL_HOST", launch.own_host);
+}
+
 Result<EngineCommand> vllm_launch(const EngineLaunch& launch) {
   const EngineShape& shape = launch.shape;
   CommandWords words({name_of(launch, "vllm"), "serve", launch.artifact});
@@ -102,6 +143,7 @@ Result<EngineCommand> vllm_launch(const EngineLaunch& launch) {
   words.number("--tensor-parallel-size", shape.tensor, 1);
   words.number("--pipeline-parallel-size", shape.pipeline, 1);
   words.number("--data-parallel-size", shape.data, 1);
+  if (Status added = add_vllm_nodes(words, launch); !added) return forward_error(added);
   if (shape.expert > 1) {
     if (shape.expert != shape.tensor * shape.data) {
       return cannot("vllm serve", fmt::format("to deal the experts to {} of {} devices",
@@ -117,6 +159,7 @@ Result<EngineCommand> vllm_launch(const EngineLaunch& launch) {
   } else if (shape.cache && !is_wide(*shape.cache)) {
     return cannot("vllm serve", fmt::format("a KV cache in {}", word_of(*shape.cache)));
   }
+  add_vllm_part(words, launch);
   return words.take(launch.arguments);
 }
 
@@ -135,6 +178,11 @@ Result<EngineCommand> sglang_launch(const EngineLaunch& launch) {
     words.flag("--enable-dp-attention");
   }
   words.number("--expert-parallel-size", shape.expert, 1);
+  if (launch.nodes.count > 1) {
+    words.number("--nnodes", launch.nodes.count);
+    words.option("--node-rank", launch.nodes.rank);
+    words.option("--dist-init-addr", launch.nodes.first + ":5000");
+  }
   words.number("--context-length", shape.context);
   // The limit is of all groups together.
   words.number("--max-running-requests", shape.sequences * shape.data);
@@ -144,12 +192,33 @@ Result<EngineCommand> sglang_launch(const EngineLaunch& launch) {
   } else if (shape.cache && !is_wide(*shape.cache)) {
     return cannot("sglang.launch_server", fmt::format("a KV cache in {}", word_of(*shape.cache)));
   }
+  if (launch.part != EnginePart::kWhole) {
+    words.option("--disaggregation-mode",
+                 launch.part == EnginePart::kPrompts ? "prefill" : "decode");
+    words.option("--disaggregation-transfer-backend", "nixl");
+  }
   return words.take(launch.arguments);
+}
+
+/// Over several nodes, Slurm starts a process for each device.
+CommandWords trtllm_program(const EngineLaunch& launch) {
+  const std::string program = name_of(launch, "trtllm-serve");
+  if (launch.nodes.count <= 1) return CommandWords({program, launch.artifact});
+  const EngineShape& shape = launch.shape;
+  const std::uint32_t each = shape.tensor * shape.pipeline * shape.data / launch.nodes.count;
+  CommandWords words({"srun", "-N", std::to_string(launch.nodes.count)});
+  words.number("--ntasks-per-node", each);
+  words.option("--mpi", "pmix");
+  words.word("trtllm-llmapi-launch");
+  words.word(program);
+  words.word(launch.artifact);
+  words.note("The working directory is one that all nodes share.");
+  return words;
 }
 
 Result<EngineCommand> trtllm_launch(const EngineLaunch& launch) {
   const EngineShape& shape = launch.shape;
-  CommandWords words({name_of(launch, "trtllm-serve"), launch.artifact});
+  CommandWords words = trtllm_program(launch);
   add_place(words, launch);
   words.number("--tensor_parallel_size", std::uint64_t{shape.tensor} * shape.data, 1);
   words.number("--pipeline_parallel_size", shape.pipeline, 1);
@@ -170,6 +239,12 @@ Result<EngineCommand> trtllm_launch(const EngineLaunch& launch) {
                     "recognises itself.",
                     word_of(*shape.weights)));
   }
+  if (launch.part == EnginePart::kPrompts) config += "disable_overlap_scheduler: true\n";
+  if (launch.part != EnginePart::kWhole) {
+    config += fmt::format(
+        "cache_transceiver_config:\n  backend: DEFAULT\n{}",
+        shape.context > 0 ? fmt::format("  max_tokens_in_buffer: {}\n", shape.context) : "");
+  }
   const auto is_own = [](const std::string& word) {
     return word.starts_with("--config") || word.starts_with("--extra_llm_api_options");
   };
@@ -185,6 +260,8 @@ Result<EngineCommand> llamacpp_launch(const EngineLaunch& launch) {
   if (shape.data > 1 || shape.expert > 1) {
     return cannot("llama-server", "to compute attention in groups or to deal out experts");
   }
+  if (launch.nodes.count > 1) return cannot("llama-server", "to compute on several nodes");
+  if (launch.part != EnginePart::kWhole) return cannot("llama-server", "to hand prompts over");
   if (shape.tensor > 1 && shape.pipeline > 1) {
     return cannot("llama-server", "to divide layers and to have stages at once");
   }
@@ -225,6 +302,24 @@ std::optional<std::uint32_t> whole_number(std::string_view text) {
   return number;
 }
 
+/// Returns the value of the option for which `wanted` answers true, the last of several; none: it
+/// is not given, or has no value.
+template <class Wanted>
+std::optional<std::string> value_in(std::span<const std::string> arguments, const Wanted& wanted) {
+  std::optional<std::string> value;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& word = arguments[i];
+    const std::size_t equals = std::min(word.find('='), word.size());
+    if (!wanted(with_hyphens(std::string_view(word).substr(0, equals)))) continue;
+    if (equals < word.size()) {
+      value = word.substr(equals + 1);
+    } else if (i + 1 < arguments.size()) {
+      value = arguments[i + 1];
+    }
+  }
+  return value;
+}
+
 }  // namespace
 
 Result<EngineCommand> engine_launch(const EngineLaunch& launch) {
@@ -248,23 +343,26 @@ Result<EngineCommand> engine_launch(const EngineLaunch& launch) {
 }
 
 std::optional<std::uint32_t> slots_in(EngineName engine, std::span<const std::string> arguments) {
-  std::optional<std::uint32_t> slots;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& word = arguments[i];
-    const std::size_t equals = std::min(word.find('='), word.size());
-    const std::string name = with_hyphens(std::string_view(word).substr(0, equals));
-    if (std::ranges::find(kSlotOptions, std::pair<EngineName, std::string_view>(engine, name)) ==
-        kSlotOptions.end()) {
-      continue;
-    }
-    // The last of several counts.
-    if (equals < word.size()) {
-      slots = whole_number(std::string_view(word).substr(equals + 1));
-    } else if (i + 1 < arguments.size()) {
-      slots = whole_number(arguments[i + 1]);
-    }
+  const auto value = value_in(arguments, [engine](const std::string& name) {
+    return std::ranges::find(kSlotOptions, std::pair<EngineName, std::string_view>(engine, name)) !=
+           kSlotOptions.end();
+  });
+  return value ? whole_number(*value) : std::nullopt;
+}
+
+std::optional<std::uint32_t> kv_events_port_in(std::span<const std::string> arguments) {
+  const auto value =
+      value_in(arguments, [](const std::string& name) { return name == "--kv-events-config"; });
+  const Json config = value ? Json::parse(*value, nullptr, false) : Json();
+  if (!config.is_object() || config.value("enable_kv_cache_events", Json()) != true) {
+    return std::nullopt;
   }
-  return slots;
+  // Where none is named vLLM takes this one.
+  const Json endpoint = config.value("endpoint", Json("tcp://*:5557"));
+  if (!endpoint.is_string()) return std::nullopt;
+  const std::string text = endpoint.get<std::string>();
+  const std::optional<std::uint32_t> port = whole_number(text.substr(text.rfind(':') + 1));
+  return text.starts_with("tcp://") && port && *port <= 65'535 ? port : std::nullopt;
 }
 
 }  // namespace orrery

@@ -4,13 +4,19 @@
 //
 // Options, choices and defaults are those of vLLM 0.32.0, SGLang at commit 004813e, TensorRT-LLM at
 // commit 00209af and the llama.cpp that llama-cpp-python 0.3.36 holds; tests/launchers lists them,
-// and every command is checked against it. Pure.
+// and every command is checked against it. Several nodes: vLLM's docs/serving/
+// parallelism_scaling.md (096bd6a) and data_parallel_deployment.md (01e4fce), SGLang's
+// docs/advanced_features/server_arguments.md, TensorRT-LLM's docs/source/commands/trtllm-serve/
+// trtllm-serve.rst (0434755). Prompts apart: vLLM's docs/features/nixl_connector_usage.md
+// (026c83f), SGLang's docs/advanced_features/pd_disaggregation.md (08edc50), TensorRT-LLM's
+// docs/source/features/disagg-serving.md (0434b98). Pure.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -31,6 +37,17 @@ struct EngineShape {
   std::optional<NumberFormat> cache;
 };
 
+/// The nodes of one instance, for the command on one of them.
+struct EngineNodes {
+  std::uint32_t count = 1;
+  std::string rank;         ///< of this node, from 0
+  std::string first;        ///< address of the node 0
+  std::string first_group;  ///< rank x groups of a node: number of its first one
+};
+
+/// What an instance computes of each request.
+enum class EnginePart { kWhole, kPrompts, kAnswers };
+
 struct EngineLaunch {
   EngineName engine = EngineName::kVllm;
   std::string program;   ///< empty: by its name
@@ -39,6 +56,9 @@ struct EngineLaunch {
   std::string host;      ///< as in a URL, "[::1]"; empty: the engine's choice
   std::uint16_t port = 0;
   EngineShape shape;
+  EngineNodes nodes;
+  EnginePart part = EnginePart::kWhole;
+  std::string own_host;                ///< where instances that continue prompts reach this one
   std::vector<std::string> arguments;  ///< of the user, appended
 };
 
@@ -47,6 +67,8 @@ struct EngineCommand {
   std::vector<std::string> words;
   /// Text of the file kEngineConfigFile, which `words` name; empty: there is none.
   std::string config;
+  std::vector<std::string> followers;  ///< words that the nodes after the first add
+  std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::string> notes;  ///< what the options do not say, a sentence each
 };
 
@@ -61,5 +83,10 @@ inline constexpr std::string_view kEngineConfigFile = "orrery-engine.yaml";
 /// "--max-num-seqs=8"); none: they do not say.
 [[nodiscard]] std::optional<std::uint32_t> slots_in(EngineName engine,
                                                     std::span<const std::string> arguments);
+
+/// Returns the port at which vLLM publishes its KV events by the user's --kv-events-config (JSON);
+/// none: it publishes none, or not by TCP.
+[[nodiscard]] std::optional<std::uint32_t> kv_events_port_in(
+    std::span<const std::string> arguments);
 
 }  // namespace orrery

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,21 @@ TEST(EngineFlags, AReplicaIsToldWhereToListenAndItsName) {
       "llama-server --model /m --alias lab/m --host 10.0.0.7 --port 20001 --metrics --seed 7");
   EXPECT_EQ(text_of(engine_launch(replica(EngineName::kOrrery))),
             "orrery-serve --checkpoint /m --model lab/m --listen 10.0.0.7:20001 --seed 7");
+}
+
+TEST(EngineFlags, ThePortOfVllmsKvEventsIsTheOneThatItsUserNames) {
+  using Words = std::vector<std::string>;
+  const auto port = [](const Words& words) { return kv_events_port_in(words); };
+  const std::string on = R"({"enable_kv_cache_events": true, "publisher": "zmq")";
+  EXPECT_EQ(port({"--kv-events-config", on + R"(, "endpoint": "tcp://*:5600"})"}), 5600U);
+  EXPECT_EQ(port({"--kv_events_config=" + on + "}"}), 5557U) << "vLLM's own default";
+  EXPECT_EQ(port({"--kv-events-config", R"({"endpoint": "tcp://*:5600"})"}), std::nullopt);
+  EXPECT_EQ(port({"--kv-events-config", on + R"(, "endpoint": "ipc://x"})"}), std::nullopt);
+  EXPECT_EQ(port({"--kv-events-config", on + R"(, "endpoint": "tcp://*:70000"})"}), std::nullopt);
+  EXPECT_EQ(port({"--kv-events-config", on + R"(, "endpoint": 5})"}), std::nullopt);
+  EXPECT_EQ(port({"--kv-events-config", "{"}), std::nullopt);
+  EXPECT_EQ(port({"--kv-events-config"}), std::nullopt);
+  EXPECT_EQ(port({"--seed", "7"}), std::nullopt);
 }
 
 TEST(EngineFlags, AProgramAndAnAddressOfVersion6AreTakenAsTheyAre) {

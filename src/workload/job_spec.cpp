@@ -461,8 +461,14 @@ void check_kind_of_service(SpecCheck& check, const JobSpec& job) {
   if (job.kind == JobKind::kServe) return;
   const SourcePosition tenants =
       job.service.tenants.empty() ? SourcePosition() : job.service.tenants.front().where;
+  const SourcePosition scaling =
+      job.service.scaling ? job.service.scaling->where : SourcePosition();
   const std::pair<std::string_view, const SourcePosition&> keys[]{
-      {"slo", job.service.slo.where}, {"tenants", tenants}, {"rollout", job.service.rollout.where}};
+      {"slo", job.service.slo.where},
+      {"tenants", tenants},
+      {"scaling", scaling},
+      {"rollout", job.service.rollout.where},
+      {"quality", job.service.quality.where}};
   for (const auto& [key, where] : keys) {
     if (where.line == 0) continue;
     SpecCheck own(where);
@@ -517,7 +523,14 @@ Status check_job(const JobSpec& job) {
   if (job.launch) check.also(check_launch(*job.launch, job.software));
   check_revisions(check, job);
   check_kind_of_service(check, job);
+  const std::uint32_t replicas = job.roles.empty() ? 0 : job.roles.front().replicas;
+  if (!job.service.quality.small.empty() && job.service.quality.small == job.name) {
+    SpecCheck own(job.service.quality.where);
+    own.fail("quality: small is the service itself, expected another one");
+    check.also(own.finish());
+  }
   check.also(check_service(job.service));
+  check.also(check_scaled(job.service, {job.roles.size(), replicas}));
   return check.finish();
 }
 

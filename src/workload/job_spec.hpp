@@ -433,7 +433,9 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("revisions", j.service.revisions);
   visitor.optional("slo", j.service.slo);
   visitor.optional("tenants", j.service.tenants);
+  visitor.optional("scaling", j.service.scaling);
   visitor.optional("rollout", j.service.rollout);
+  visitor.optional("quality", j.service.quality);
   visitor.optional("residency", j.permitted.residency);
   visitor.optional("export_classes", j.permitted.export_classes);
   visitor.optional("checkpoint", j.checkpoint);

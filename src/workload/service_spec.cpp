@@ -16,8 +16,36 @@ namespace orrery {
 namespace {
 
 constexpr double kPartsPerPercent = 100;
+constexpr std::array<std::string_view, 8> kTargetNames{
+    "ttft_p50", "ttft_p90", "ttft_p95", "ttft_p99", "tpot_p50", "tpot_p90", "tpot_p95", "tpot_p99"};
 
 }  // namespace
+
+std::vector<LatencyTarget> targets_of(const LatencySpec& spec) {
+  std::vector<LatencyTarget> targets;
+  for (const auto& [quantile, time] :
+       {std::pair(0.5, spec.p50), {0.9, spec.p90}, {0.95, spec.p95}, {0.99, spec.p99}}) {
+    if (time) targets.push_back({quantile, *time});
+  }
+  return targets;
+}
+
+std::optional<Seconds> tail_of(const LatencySpec& spec) {
+  const std::vector<LatencyTarget> targets = targets_of(spec);
+  return targets.empty() ? std::nullopt : std::optional(targets.back().time);
+}
+
+std::optional<Seconds>* target_named(SloSpec& slo, std::string_view name) {
+  const std::size_t mark = std::min(name.find('_'), name.size());
+  const std::string_view what = name.substr(0, mark);
+  const std::string_view quantile = mark == name.size() ? "p99" : name.substr(mark + 1);
+  if (what != "ttft" && what != "tpot") return nullptr;
+  LatencySpec& spec = what == "ttft" ? slo.ttft : slo.tpot;
+  if (quantile == "p50") return &spec.p50;
+  if (quantile == "p90") return &spec.p90;
+  if (quantile == "p95") return &spec.p95;
+  return quantile == "p99" ? &spec.p99 : nullptr;
+}
 
 Result<std::vector<std::uint32_t>> canary_shares(const std::vector<std::string>& stages) {
   std::vector<std::uint32_t> shares;
@@ -64,8 +92,32 @@ Status check_rollout(const RolloutSpec& rollout, const SloSpec& slo) {
     return wrong("rollout has bake or gates, which are those of a canary: expected canary, too");
   }
   const bool by_slo = std::ranges::find(rollout.gates, RolloutGate::kSlo) != rollout.gates.end();
-  if (by_slo && !slo.ttft_p99 && !slo.tpot_p99) {
+  if (by_slo && !tail_of(slo.ttft) && !tail_of(slo.tpot)) {
     return wrong("rollout has the gate slo, expected slo with ttft_p99 or tpot_p99");
+  }
+  return {};
+}
+
+Status check_scaling(const ScalingSpec& scaling) {
+  constexpr std::uint32_t kReplicasMax = 1U << 16;
+  const auto wrong = [&scaling](const std::string& what) {
+    return input_error(scaling.where, "scaling: " + what);
+  };
+  if (scaling.max == 0 || scaling.max > kReplicasMax || scaling.max < scaling.min) {
+    return wrong(fmt::format("max is {}, expected {} to {}{}", scaling.max,
+                             std::max(scaling.min, 1U), kReplicasMax,
+                             scaling.min > 1 ? ", as min is the least" : ""));
+  }
+  if (scaling.idle && scaling.min > 0) {
+    return wrong(fmt::format("idle with min {}, expected min: 0: replicas never rest otherwise",
+                             scaling.min));
+  }
+  if (scaling.idle && !(scaling.idle->value() > 0)) {
+    return wrong(fmt::format("idle is {} s, expected more than 0", scaling.idle->value()));
+  }
+  const double quantile = scaling.quantile.value_or(0.5);
+  if (!(quantile >= 0.5 && quantile < 1)) {
+    return wrong(fmt::format("quantile is {}, expected 0.5 to below 1", quantile));
   }
   return {};
 }
@@ -97,6 +149,22 @@ Status check_tenant(const ServiceTenantSpec& tenant) {
   return {};
 }
 
+Status check_quality(const QualitySpec& quality) {
+  if (quality.where.line == 0) return {};
+  if (Status named = check_name(quality.small, quality.where); !named) return named;
+  const std::pair<std::string_view, double> shares[]{{"max_loss", quality.max_loss},
+                                                     {"confidence", quality.confidence},
+                                                     {"audit_rate", quality.audit_rate}};
+  for (const auto& [key, share] : shares) {
+    // The negation refuses NaN, too.
+    if (share > 0 && share < 1) continue;
+    return input_error(quality.where, fmt::format("quality: {} is {}, expected more than 0 and "
+                                                  "less than 1",
+                                                  key, share));
+  }
+  return {};
+}
+
 /// Checks each tenant, and that none is named twice.
 Status check_tenants(const std::vector<ServiceTenantSpec>& tenants) {
   std::map<std::string_view, SourcePosition> seen;
@@ -119,12 +187,36 @@ Status check_service(const ServiceSpec& service) {
     if (!wrong.empty()) wrong += "; ";
     wrong += fmt::format("{} is {} s, expected more than 0", key, time->value());
   };
-  above_zero("ttft_p99", service.slo.ttft_p99);
-  above_zero("tpot_p99", service.slo.tpot_p99);
+  SloSpec slo = service.slo;
+  for (const std::string_view name : kTargetNames) above_zero(name, *target_named(slo, name));
   above_zero("batch_deadline", service.slo.batch_deadline);
   if (!wrong.empty()) return input_error(service.slo.where, wrong);
   if (Status fits = check_tenants(service.tenants); !fits) return fits;
+  if (Status fits = check_quality(service.quality); !fits) return fits;
+  if (service.scaling) {
+    if (Status fits = check_scaling(*service.scaling); !fits) return fits;
+  }
   return check_rollout(service.rollout, service.slo);
+}
+
+Status check_scaled(const ServiceSpec& service, const ServiceRoles& roles) {
+  if (!service.scaling || roles.count == 0) return {};
+  const ScalingSpec& scaling = *service.scaling;
+  if (roles.count > 1) {
+    return input_error(scaling.where,
+                       fmt::format("scaling with {} roles, expected one", roles.count));
+  }
+  if (service.revisions.empty()) {
+    return input_error(scaling.where,
+                       "scaling without revisions, expected them: what other programs serve is not "
+                       "known");
+  }
+  const std::uint32_t least = std::max(scaling.min, 1U);
+  if (roles.replicas >= least && roles.replicas <= scaling.max) return {};
+  return input_error(scaling.where,
+                     fmt::format("scaling: the role has {} replicas, with which the service "
+                                 "begins, expected {} to {}",
+                                 roles.replicas, least, scaling.max));
 }
 
 }  // namespace orrery

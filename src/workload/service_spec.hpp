@@ -1,5 +1,6 @@
 // workload/service_spec.hpp - what only a service has in a job spec: its revision, its latencies,
-// the shares of its tenants, and how another revision takes its place.
+// the shares of its tenants, how many replicas it may have, and how another revision takes its
+// place.
 //
 // Read with a job of kind Serve (workload/job_spec.hpp). Plain values.
 #pragma once
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -55,10 +57,28 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("gates", r.gates);
 }
 
-/// What the 99th percentile of requests is to stay below.
+/// Times that these shares of the requests are to stay below.
+struct LatencySpec {
+  std::optional<Seconds> p50;
+  std::optional<Seconds> p90;
+  std::optional<Seconds> p95;
+  std::optional<Seconds> p99;
+};
+
+struct LatencyTarget {
+  double quantile = 0.99;
+  Seconds time;
+};
+
+/// The targets that are given, by quantile.
+[[nodiscard]] std::vector<LatencyTarget> targets_of(const LatencySpec& spec);
+/// The time of the highest quantile that is given; none: there is no target.
+[[nodiscard]] std::optional<Seconds> tail_of(const LatencySpec& spec);
+
+/// Latencies that a service is to keep.
 struct SloSpec {
-  std::optional<Seconds> ttft_p99;  ///< time to the first token
-  std::optional<Seconds> tpot_p99;  ///< time between tokens
+  LatencySpec ttft;  ///< time to the first token
+  LatencySpec tpot;  ///< time between tokens
   /// For how long a request of class batch may wait for a replica; none: a day.
   std::optional<Seconds> batch_deadline;
   SourcePosition where;
@@ -66,10 +86,20 @@ struct SloSpec {
 
 template <class Visitor, SameStruct<SloSpec> Self>
 void describe(Visitor& visitor, Self& s) {
-  visitor.optional("ttft_p99", s.ttft_p99);
-  visitor.optional("tpot_p99", s.tpot_p99);
+  visitor.optional("ttft_p50", s.ttft.p50);
+  visitor.optional("ttft_p90", s.ttft.p90);
+  visitor.optional("ttft_p95", s.ttft.p95);
+  visitor.optional("ttft_p99", s.ttft.p99);
+  visitor.optional("tpot_p50", s.tpot.p50);
+  visitor.optional("tpot_p90", s.tpot.p90);
+  visitor.optional("tpot_p95", s.tpot.p95);
+  visitor.optional("tpot_p99", s.tpot.p99);
   visitor.optional("batch_deadline", s.batch_deadline);
 }
+
+/// The target that a name of the form ttft_p90 stands for; ttft and tpot are those of p99. Null:
+/// there is none of that name.
+[[nodiscard]] std::optional<Seconds>* target_named(SloSpec& slo, std::string_view name);
 
 /// What a tenant gets of a service when its replicas are full.
 struct ServiceTenantSpec {
@@ -89,14 +119,73 @@ void describe(Visitor& visitor, Self& t) {
   visitor.optional("tokens_per_s", t.tokens_per_s);
 }
 
+/// How it is found out whether a small model's answer is as good as the service's own.
+enum class QualityMeasure : std::uint8_t {
+  kExact,  ///< both are the same text
+  kJudge,  ///< the service's model says so
+};
+
+constexpr std::array<EnumWord<QualityMeasure>, 2> enum_words(QualityMeasure) {
+  return {{{"exact", QualityMeasure::kExact}, {"judge", QualityMeasure::kJudge}}};
+}
+
+/// Lets a service with a smaller model answer where its answers are good enough.
+struct QualitySpec {
+  std::string small;  ///< name of the other service, of the same tenant; empty: there is none
+  QualityMeasure measure = QualityMeasure::kExact;
+  double max_loss = 0.05;  ///< share of all answers that may be worse
+  double confidence = 0.95;
+  double audit_rate = 0.05;  ///< share of the requests that both models answer, to compare
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<QualitySpec> Self>
+void describe(Visitor& visitor, Self& q) {
+  visitor.required("small", q.small);
+  visitor.optional("measure", q.measure);
+  visitor.optional("max_loss", q.max_loss);
+  visitor.optional("confidence", q.confidence);
+  visitor.optional("audit_rate", q.audit_rate);
+}
+
+/// Between which numbers the replicas follow what clients ask for.
+struct ScalingSpec {
+  std::uint32_t min = 1;  ///< 0: the last one rests while there are no requests
+  std::uint32_t max = 1;
+  std::optional<Seconds> idle;     ///< time without requests before it rests; none: 10 min
+  std::optional<double> quantile;  ///< of the demand that the replicas serve; none: 0.95
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<ScalingSpec> Self>
+void describe(Visitor& visitor, Self& s) {
+  visitor.optional("min", s.min);
+  visitor.required("max", s.max);
+  visitor.optional("idle", s.idle);
+  visitor.optional("quantile", s.quantile);
+}
+
 struct ServiceSpec {
   std::vector<RevisionSpec> revisions;  ///< none: the job's `launch` starts the engine
   SloSpec slo;
   std::vector<ServiceTenantSpec> tenants;  ///< others have weight 1, priority 0 and no limit
+  std::optional<ScalingSpec> scaling;      ///< none: the number of replicas stays
   RolloutSpec rollout;
+  QualitySpec quality;
 };
 
-/// Checks the latencies, the tenants and the rollout. Errors at their positions.
+/// Checks the latencies, the tenants, the scaling, the quality and the rollout. Errors at their
+/// positions.
 [[nodiscard]] Status check_service(const ServiceSpec& service);
+
+/// The roles of a service's job.
+struct ServiceRoles {
+  std::size_t count = 1;
+  std::uint32_t replicas = 1;  ///< of the first
+};
+
+/// Checks that a service that is scaled has one role, begins with replicas of which it may have so
+/// many, and has a revision, whose replicas report themselves. Errors at its position.
+[[nodiscard]] Status check_scaled(const ServiceSpec& service, const ServiceRoles& roles);
 
 }  // namespace orrery

@@ -34,15 +34,92 @@ TEST(ServiceSpecTest, TheLatenciesToKeepAreReadAndChecked) {
   const std::string head =
       "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";
   const JobSpec spec = accepted(head + "slo: {ttft_p99: 800 ms, tpot_p99: 0.05 s}\n");
-  EXPECT_EQ(spec.service.slo.ttft_p99, Seconds(0.8));
-  EXPECT_EQ(spec.service.slo.tpot_p99, Seconds(0.05));
+  EXPECT_EQ(spec.service.slo.ttft.p99, Seconds(0.8));
+  EXPECT_EQ(spec.service.slo.tpot.p99, Seconds(0.05));
   EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
-  EXPECT_FALSE(accepted(head).service.slo.ttft_p99);
+  EXPECT_FALSE(accepted(head).service.slo.ttft.p99);
   EXPECT_EQ(refusal(head + "slo: {ttft_p99: 0 s, tpot_p99: 0 s}\n"),
             "job.yaml:5:6: ttft_p99 is 0 s, expected more than 0; tpot_p99 is 0 s, expected more "
             "than 0");
   EXPECT_EQ(refusal(batch("slo: {ttft_p99: 1 s}\n")),
             "job.yaml:5:6: slo with kind Batch, expected kind Serve");
+}
+
+TEST(ServiceSpecTest, LatenciesHaveSeveralQuantiles) {
+  const std::string head =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";
+  const SloSpec slo = accepted(head + "slo: {ttft_p90: 2 s, ttft_p50: 1 s}\n").service.slo;
+  const std::vector<LatencyTarget> targets = targets_of(slo.ttft);
+  ASSERT_EQ(targets.size(), 2u);
+  EXPECT_EQ(targets[0].quantile, 0.5);
+  EXPECT_EQ(targets[1].time, Seconds(2));
+  EXPECT_EQ(tail_of(slo.ttft), Seconds(2));
+  EXPECT_FALSE(tail_of(slo.tpot));
+  const SloSpec others =
+      accepted(head + "slo: {ttft_p95: 3 s, tpot_p50: 10 ms, tpot_p90: 20 ms, tpot_p95: 30 ms}\n")
+          .service.slo;
+  EXPECT_EQ(tail_of(others.ttft), Seconds(3));
+  ASSERT_EQ(targets_of(others.tpot).size(), 3u);
+  EXPECT_EQ(targets_of(others.tpot)[1].time, Seconds(0.02));
+  SloSpec typed;
+  *target_named(typed, "tpot") = Seconds(0.05);
+  EXPECT_EQ(typed.tpot.p99, Seconds(0.05));
+  EXPECT_EQ(target_named(typed, "ttft_p50"), &typed.ttft.p50);
+  for (const char* none : {"ttft_", "ttft_p98", "e2e", "_p99", ""}) {
+    EXPECT_EQ(target_named(typed, none), nullptr) << none;
+  }
+}
+
+TEST(ServiceSpecTest, ASmallModelAnswersWithinAPromiseOnQuality) {
+  const std::string head =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1}]\n";
+  const JobSpec spec = accepted(
+      head + "quality: {small: chat-1b, measure: judge, max_loss: 0.1, confidence: 0.9}\n");
+  EXPECT_EQ(spec.service.quality.small, "chat-1b");
+  EXPECT_EQ(spec.service.quality.measure, QualityMeasure::kJudge);
+  EXPECT_EQ(spec.service.quality.max_loss, 0.1);
+  EXPECT_EQ(spec.service.quality.confidence, 0.9);
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  EXPECT_TRUE(accepted(head).service.quality.small.empty());
+  EXPECT_EQ(write_job_spec(accepted(head)).find("quality"), std::string::npos);
+  EXPECT_EQ(refusal(head + "quality: {small: s, audit_rate: 1}\n"),
+            "job.yaml:5:10: quality: audit_rate is 1, expected more than 0 and less than 1");
+  EXPECT_EQ(refusal(head + "quality: {small: s, max_loss: .nan}\n"),
+            "job.yaml:5:31: expected a number, found \".nan\"");
+  EXPECT_NE(refusal(head + "quality: {max_loss: 0.1}\n").find("small"), std::string::npos);
+  EXPECT_EQ(refusal(head + "quality: {small: chat}\n"),
+            "job.yaml:5:10: quality: small is the service itself, expected another one");
+  EXPECT_EQ(refusal(batch("quality: {small: s}\n")),
+            "job.yaml:5:10: quality with kind Batch, expected kind Serve");
+}
+
+TEST(ServiceSpecTest, ScalingSaysHowManyReplicasThereMayBe) {
+  const auto text = [](const std::string& scaling, const std::string& role = "replicas: 2") {
+    return "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{accelerators: 1, " + role +
+           "}]\nrevisions: [{model: m, artifact: /m}]\nscaling: " + scaling + "\n";
+  };
+  const JobSpec spec = accepted(text("{min: 0, max: 8, idle: 5 min, quantile: 0.9}"));
+  ASSERT_TRUE(spec.service.scaling);
+  EXPECT_EQ(spec.service.scaling->min, 0u);
+  EXPECT_EQ(spec.service.scaling->max, 8u);
+  EXPECT_EQ(spec.service.scaling->idle, Seconds(300));
+  EXPECT_EQ(spec.service.scaling->quantile, 0.9);
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+  EXPECT_EQ(accepted(text("{max: 2}")).service.scaling->min, 1u);
+  EXPECT_EQ(refusal(text("{min: 3, max: 2}")),
+            "job.yaml:6:10: scaling: max is 2, expected 3 to 65536, as min is the least");
+  EXPECT_EQ(refusal(text("{max: 1}")),
+            "job.yaml:6:10: scaling: the role has 2 replicas, with which the service begins, "
+            "expected 1 to 1");
+  EXPECT_EQ(refusal(text("{max: 4, idle: 5 min}")),
+            "job.yaml:6:10: scaling: idle with min 1, expected min: 0: replicas never rest "
+            "otherwise");
+  EXPECT_EQ(refusal(text("{min: 0, max: 4, idle: 0 s}")),
+            "job.yaml:6:10: scaling: idle is 0 s, expected more than 0");
+  EXPECT_EQ(refusal(text("{max: 4, quantile: 1}")),
+            "job.yaml:6:10: scaling: quantile is 1, expected 0.5 to below 1");
+  EXPECT_EQ(refusal(batch("scaling: {max: 4}\n")),
+            "job.yaml:5:10: scaling with kind Batch, expected kind Serve");
 }
 
 TEST(ServiceSpecTest, TenantsHaveSharesPrioritiesAndLimits) {

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 12> kVersions{"v1", "v2", "v3", "v4",  "v5",  "v6",
-                                                     "v7", "v8", "v9", "v10", "v11", "v12"};
+constexpr std::array<std::string_view, 13> kVersions{"v1", "v2", "v3",  "v4",  "v5",  "v6", "v7",
+                                                     "v8", "v9", "v10", "v11", "v12", "v13"};
 
 /// Prints fields, separated by blanks: lists after their number of elements.
 class PrintedFields : public FieldWalk<PrintedFields> {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <functional>
+#include <future>
 
 #include "tests/end_to_end/local_cluster.hpp"
 #include "tests/end_to_end/small_model.hpp"
@@ -146,6 +147,136 @@ print(json.load(urllib.request.urlopen(ask, timeout=60))["choices"][0]["text"])
   EXPECT_EQ(live("cancel 0").code, 0);
   const std::string second = slurp(path("model/pid"));
   EXPECT_TRUE(await([&] { return !lives(second); }));
+}
+
+/// load.py ENDPOINT KEY RATE STOP: asks as many times a second as the file RATE says, whatever
+/// becomes of the requests, until STOP is there; prints {"answered": N, "lost": [[STATUS, TEXT],
+/// ..]}.
+constexpr const char* kLoad = R"(import json, os, sys, threading, time, urllib.error, urllib.request
+endpoint, key, rate, stop = sys.argv[1:]
+answered, lost, lock = [0], [], threading.Lock()
+def ask():
+    body = json.dumps({"model": "chat", "prompt": "a b", "max_tokens": 8}).encode()
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer " + key}
+    status, text = 0, ""
+    try:
+        request = urllib.request.Request(endpoint + "/v1/completions", body, headers)
+        with urllib.request.urlopen(request, timeout=100) as answer:
+            status, text = answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        status, text = error.code, error.read().decode()
+    except Exception as error:
+        text = repr(error)
+    with lock:
+        if status == 200 and '"finish_reason"' in text: answered[0] += 1
+        else: lost.append([status, text])
+threads = []
+while not os.path.exists(stop):
+    threads.append(threading.Thread(target=ask))
+    threads[-1].start()
+    time.sleep(1 / float(open(rate).read()))
+for each in threads: each.join()
+print(json.dumps({"answered": answered[0], "lost": lost}))
+)";
+
+/// A service of the fake engine, each of whose replicas generates about 200 tokens a second.
+class ScaledServiceTest : public LocalClusterTest {
+ protected:
+  void SetUp() override {
+    LocalClusterTest::SetUp();
+    std::filesystem::create_directory(path("model"));
+    (void)write("model/pace", "0.01");
+    (void)write("load.py", kLoad);
+  }
+  /// Begins the service with one replica, and waits until it is ready.
+  void serve(const std::string& scaling) {
+    const std::string job = write("chat.yaml", R"(apiVersion: orrery/v1
+kind: Serve
+name: chat
+restart: {policy: at-once, max: 10}
+roles: [{accelerators: 1}]
+scaling: {)" + scaling + R"(}
+revisions:
+- model: chat
+  artifact: )" + path("model") + R"(
+  engine: {name: vllm, program: )" + std::string(kFake) +
+                                                   R"(, arguments: [--max-num-seqs, '2']}
+)");
+    const CliRun run = live("submit " + job);
+    ASSERT_EQ(run.code, 0) << run.err;
+    ASSERT_TRUE(await([&] { return states() == "ready"; })) << service();
+    const Json made = Json::parse(live("-o json serve --key chat").out);
+    asked_ = made["endpoint"].get<std::string>() + " " + made["api_key"].get<std::string>() + " " +
+             path("rate") + " " + path("stop");
+  }
+  [[nodiscard]] Json service() const {
+    const CliRun run = live("-o json job chat");
+    EXPECT_EQ(run.code, 0) << run.err;
+    const Json shown = Json::parse(run.out);
+    // The first of several replicas has the service.
+    return shown.contains("jobs") ? shown["jobs"].at(0).at("service") : shown.at("service");
+  }
+  /// The states of the replicas that have not ended: "ready ready".
+  [[nodiscard]] std::string states() const {
+    std::string text;
+    const Json now = service();
+    for (const Json& each : now.value("replicas", Json::array())) {
+      text += (text.empty() ? "" : " ") + each["state"].get<std::string>();
+    }
+    return text;
+  }
+  /// Runs the load until the file `stop` is there; returns what it printed.
+  [[nodiscard]] Json load() const {
+    const std::string command = "python3 " + path("load.py") + " " + asked_ + " >" + path("loaded");
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return Json::parse(slurp(path("loaded")), nullptr, false);
+  }
+
+ private:
+  std::string asked_;
+};
+
+TEST_F(ScaledServiceTest, ThreeTimesTheLoadGetsMoreReplicasAndNoRequestIsLost) {
+  ASSERT_NO_FATAL_FAILURE(serve("max: 3"));
+  (void)write("rate", "8");
+  std::future<Json> loaded = std::async(std::launch::async, [this] { return load(); });
+  const auto completed = [this] {
+    const Json now = service();
+    const Json count = now.value("counts", Json::object()).value("completed", Json(0));
+    return count.is_string() ? std::stoul(count.get<std::string>()) : count.get<std::size_t>();
+  };
+  const bool asked = await([&] { return completed() >= 80; });
+  EXPECT_TRUE(asked && states() == "ready") << service().dump(1);
+  (void)write("rate", "24");
+  const bool more = await([&] { return states().starts_with("ready ready"); });
+  EXPECT_TRUE(more) << service().dump(1);
+  const CliRun shown = live("job chat");
+  EXPECT_NE(shown.out.find("of 1..3 replicas: "), std::string::npos) << shown.out;
+  EXPECT_NE(shown.out.find("  last order "), std::string::npos) << shown.out;
+  (void)write("rate", "4");
+  const bool fewer =
+      await([&] { return states() == "ready"; }) || await([&] { return states() == "ready"; });
+  EXPECT_TRUE(fewer) << service().dump(1);
+  (void)write("stop", "");
+  const Json answers = loaded.get();
+  EXPECT_GT(answers["answered"], 300) << answers;
+  EXPECT_EQ(answers["lost"], Json::array());
+}
+
+TEST_F(ScaledServiceTest, TheLastReplicaRestsUntilARequestComes) {
+  ASSERT_NO_FATAL_FAILURE(serve("min: 0, max: 2, idle: 2 s"));
+  ASSERT_TRUE(await([&] { return states() == "resting"; })) << service().dump(1);
+  EXPECT_NE(live("jobs").out.find("chat"), std::string::npos);
+  (void)write("rate", "1");
+  std::future<Json> loaded = std::async(std::launch::async, [this] { return load(); });
+  const bool woken = await([&] { return states() == "ready"; });
+  EXPECT_TRUE(woken) << service().dump(1);
+  (void)write("stop", "");
+  const Json answers = loaded.get();
+  EXPECT_GT(answers["answered"], 0) << answers;
+  EXPECT_EQ(answers["lost"], Json::array());
+  EXPECT_EQ(live("cancel chat").code, 0);
+  EXPECT_TRUE(await([&] { return live("job chat").code != 0 || states() == "gone"; }));
 }
 
 }  // namespace

@@ -150,7 +150,6 @@ TEST_F(LiveCli, WhatIsWrongOnTheCommandLineIsSaidAndExitsWithTwo) {
       {"jobs -- true", "`orrery exec` and `orrery shell` take a command after --"},
       {"exec x -- true", "job \"x\": expected the number of a job"},
       {"exec 1 --", "nothing after --"},
-      {"explain seven", "expected the number of a job"},
       {"down --dir nowhere", "no cluster at nowhere"},
       {"jobs --dir nowhere", "no cluster at nowhere"},
       {"up --nodes 0 --dir nowhere", "expected 1 to"}};

@@ -169,5 +169,83 @@ TEST_F(Cli, TheHostMemoryOfACatalogsOverlayBoundsWhatIsOffloaded) {
   EXPECT_NE(small.err.find("dgx-h100 has 59.6 GiB"), std::string::npos) << small.err;
 }
 
+TEST_F(PlanCli, AServiceThatNoNodeHoldsSpansSeveral) {
+  const std::string asked =
+      "plan --serve --model llama-3.1-405b --precision bf16 --input-tokens 1000 "
+      "--output-tokens 200 --accelerators ";
+  const CliRun text = orrery(asked + "h100:32");
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part :
+       {"x 16 over 2 nodes: ", "no 8 of them hold the model in bf16, so an instance",
+        "nodes of dgx-h100 (8 accelerators), InfiniBand NDR", "a replica of a live service is"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+  }
+  const auto json = nlohmann::json::parse(orrery(asked + "h100:32 -o json").out);
+  EXPECT_EQ(json["plans"][0]["replica_nodes"], 2);
+  const CliRun one = orrery(asked + "h100:8");
+  EXPECT_EQ(one.code, 1);
+  EXPECT_NE(one.err.find("16 accelerators"), std::string::npos) << one.err;
+
+  const std::string script = write("serve.sh", orrery(asked + "h100:32 --emit vllm").out);
+  std::filesystem::create_directory(path("bin"));
+  const std::string vllm =
+      write("bin/vllm", "#!/bin/sh\nprintf '%s ' \"$@\" > " + path("arguments") + "\n");
+  std::filesystem::permissions(vllm, std::filesystem::perms::owner_all);
+  const std::string run = " PATH=" + path("bin") + ":$PATH sh " + script + " 2>" + path("err");
+  EXPECT_NE(std::system(("MODEL=m NODE_RANK=0" + run).c_str()), 0);
+  EXPECT_NE(slurp(path("err")).find("FIRST_NODE: address of node 0"), std::string::npos);
+  for (const std::string rank : {"0", "1"}) {
+    const std::string set = "MODEL=m FIRST_NODE=n0 NODE_RANK=" + rank;
+    ASSERT_EQ(std::system((set + run).c_str()), 0) << slurp(path("err"));
+    const std::string arguments = slurp(path("arguments"));
+    EXPECT_NE(arguments.find("--nnodes 2 --node-rank " + rank + " --master-addr n0 "),
+              std::string::npos)
+        << arguments;
+    EXPECT_EQ(arguments.find("--headless") != std::string::npos, rank == "1") << arguments;
+  }
+}
+
+TEST_F(PlanCli, PrefillAndDecodeApartStandBesideTheJointPlans) {
+  const std::string asked =
+      "plan --serve --model llama-3.1-70b --precision fp8 --input-tokens 8000 --output-tokens 200 "
+      "--rate 50 --tpot '20 ms' --accelerators h100 ";
+  const CliRun text = orrery(asked);
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"Prefill and decode apart, best of each machine", "KV sent in",
+                           "A token costs ", "than in plan 1. Prefill instances compute"}) {
+    EXPECT_NE(text.out.find(part), std::string::npos) << part << "\n" << text.out;
+  }
+  const auto json = nlohmann::json::parse(orrery(asked + "-o json").out);
+  const auto& apart = json["apart"].at(0);
+  EXPECT_EQ(apart["requests_s"], 50);
+  EXPECT_LE(apart["tpot_s"], 0.02);
+  EXPECT_GT(apart["kv_transfer_s"], 0);
+  EXPECT_EQ(apart["accelerators"],
+            apart["prefill"]["replicas"].get<int>() * apart["prefill"]["tp"].get<int>() *
+                    apart["prefill"]["pp"].get<int>() +
+                apart["decode"]["replicas"].get<int>() * apart["decode"]["tp"].get<int>() *
+                    apart["decode"]["pp"].get<int>());
+
+  const std::string script = write("apart.sh", orrery(asked + "--apart --emit sglang").out);
+  std::filesystem::create_directory(path("bin"));
+  const std::string python =
+      write("bin/python3", "#!/bin/sh\nprintf '%s ' \"$@\" > " + path("arguments") + "\n");
+  std::filesystem::permissions(python, std::filesystem::perms::owner_all);
+  const std::string run =
+      " MODEL=m PATH=" + path("bin") + ":$PATH sh " + script + " 2>" + path("err");
+  EXPECT_NE(std::system(run.c_str()), 0);
+  EXPECT_NE(slurp(path("err")).find("ROLE: prefill or decode"), std::string::npos);
+  for (const std::string role : {"prefill", "decode"}) {
+    ASSERT_EQ(std::system(("ROLE=" + role + run).c_str()), 0) << slurp(path("err"));
+    const std::string arguments = slurp(path("arguments"));
+    EXPECT_NE(arguments.find("--disaggregation-mode " + role), std::string::npos) << arguments;
+  }
+  EXPECT_NE(std::system(("ROLE=both" + run).c_str()), 0);
+  EXPECT_EQ(orrery(asked + "--apart").code, 2);
+  const CliRun none = orrery(asked + "--apart --emit llamacpp");
+  EXPECT_EQ(none.code, 1);
+  EXPECT_NE(none.err.find("llama-server cannot be told to hand prompts over"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace orrery

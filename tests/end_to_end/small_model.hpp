@@ -12,8 +12,8 @@
 namespace orrery {
 
 /// Trains it with the program ORRERY_TRAIN in `directory`, which ends with '/': its checkpoints are
-/// in cp/.
-inline void train_small_model(const std::string& directory) {
+/// in cp/. `context`: tokens, which are bytes.
+inline void train_small_model(const std::string& directory, int context = 128) {
   std::filesystem::create_directories(directory + "text");
   std::ofstream text(directory + "text/a.txt");
   for (int i = 0; i < 50; ++i) text << "The quick brown fox jumps over the lazy dog.\n";
@@ -21,7 +21,8 @@ inline void train_small_model(const std::string& directory) {
   std::ofstream(directory + "training.yaml") << R"(apiVersion: orrery/v1
 kind: Training
 name: small
-model: {layers: 2, width: 32, heads: 2, sequence: 128}
+model: {layers: 2, width: 32, heads: 2, sequence: )"
+                                             << context << R"(}
 data: {paths: [text]}
 batch: {sequences: 4}
 optimizer: {peak_rate: 1e-2}

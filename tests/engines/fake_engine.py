@@ -11,7 +11,7 @@ request:
   empty     answers have no tokens   hang      answers do not come
   silent    there are no metrics     running   metrics count so many requests
   full      answers are 429          counts    metrics count tokens, more each time
-  uncounted metrics count no tokens
+  uncounted metrics count no tokens  pace      seconds of a token, in place of 0.002
   exit      at its start it ends with this status
   child     at its start it starts a process in a session of its own, and writes its number here
   deaf      SIGTERM has no effect
@@ -83,7 +83,7 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(400, '{"error": {"message": "the context is 64 tokens"}}')
         if told("nonsense") is not None:
             return self.answer(200, "<html>it works</html>")
-        time.sleep(0.002 * asked["max_tokens"])
+        time.sleep(float(told("pace") or 0.002) * asked["max_tokens"])
         tokens = 0 if told("empty") is not None else asked["max_tokens"]
         self.answer(200, json.dumps({
             "object": "text_completion", "model": asked["model"],

@@ -169,6 +169,12 @@ TEST_F(AuthorizationTest, NoReadShowsAnythingOfAnotherTenant) {
       }
     }
   }
+  // Explanations wait for their turn.
+  await([&](Controller&) {
+    return std::all_of(calls.begin(), calls.end(), [](const auto& each) {
+      return !each.first.starts_with("ExplainJob") || each.second->ended.has_value();
+    });
+  });
   // What watchers are told of meanwhile.
   (void)submit_as("bteam-user", secret_spec("bteam", "bsecret3")).value();
   EXPECT_TRUE(cancel_as("bteam-user", waits));

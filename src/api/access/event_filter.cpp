@@ -57,6 +57,9 @@ bool keep_visible(const ServiceUpdating& event, const Visibility& sees) {
 bool keep_visible(const ServiceUpdated& event, const Visibility& sees) {
   return sees.job(event.service);
 }
+bool keep_visible(const ServiceScaled& event, const Visibility& sees) {
+  return sees.job(event.service);
+}
 bool keep_visible(const HoldBilled&, const Visibility& sees) { return sees.everything(); }
 bool keep_visible(const SpareSet&, const Visibility&) { return true; }
 bool keep_visible(const LinkChanged&, const Visibility&) { return true; }

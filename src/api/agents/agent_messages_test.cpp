@@ -269,7 +269,7 @@ TEST(AgentMessages, ReportsAreOnTheWireAsInEveryRelease) {
             "exit_rank: 14 } progress { done: 0.125 lost_ns: 17 saving_ns: 18 undetected_ns: "
             "19 } applied { term: 20 sequence: 21 } replica { phase: 4 endpoint: \"t22\" pid: 23 "
             "slots: 24 pace { prefill_tokens_s: 0.1953125 step_s: 0.203125 step_full_s: 0.2109375 "
-            "} } } } } }");
+            "} kv_tokens: 28 kv_events: \"t29\" } } } } }");
   EXPECT_EQ(wire_of_report<Heartbeat>(),
             "report { from { node: 1 boot: 3 incarnation: 4 } number: 7 heartbeat { sequence: "
             "2 at_ns: 3 signals { power_w: 4 temperature_c: 5 xid_count: 6 ecc_count: 7 "
@@ -281,7 +281,7 @@ TEST(AgentMessages, ReportsAreOnTheWireAsInEveryRelease) {
             "11 exit_rank: 10 } progress { done: 0.09375 lost_ns: 13 saving_ns: 14 "
             "undetected_ns: 15 } applied { term: 16 sequence: 17 } replica { phase: 4 endpoint: "
             "\"t18\" pid: 19 slots: 20 pace { prefill_tokens_s: 0.1640625 step_s: 0.171875 "
-            "step_full_s: 0.1796875 } } } }");
+            "step_full_s: 0.1796875 } kv_tokens: 24 kv_events: \"t25\" } } }");
   EXPECT_EQ(wire_of_report<Refused>(),
             "report { from { node: 1 boot: 3 incarnation: 4 } number: 7 refused { stamp { "
             "term: 2 sequence: 3 } why: 6 term: 4 } }");

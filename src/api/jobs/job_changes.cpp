@@ -22,7 +22,7 @@ const MethodRule kChangesJob{Role::kUser, Effect::kChange, Scope::kJob};
 /// The hold that a caller may lay on a job: an operator's is not replaced by an owner's.
 JobHold hold_by(const Caller& caller, const Job& job) {
   if (caller.role >= Role::kOperator && caller.name != job.submitter) return JobHold::kOperator;
-  return std::max(job.hold, JobHold::kOwner);
+  return job.hold == JobHold::kOperator ? JobHold::kOperator : JobHold::kOwner;
 }
 
 /// Returns the seconds of a request, none for 0; `now` where it is absent.

@@ -1,5 +1,7 @@
 #include "api/services/service_methods.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -18,6 +20,13 @@ using CallPtr = std::shared_ptr<Call>;
 /// Whether a user may call services: who may submit jobs may, and clients.
 bool may_call(Role role) { return role == Role::kClient || role >= Role::kUser; }
 
+/// Returns what no other controller has drawn: gateways get another one with another controller.
+std::string new_peer_key(Entropy& entropy) {
+  std::string key;
+  for (int i = 0; i < 4; ++i) key += fmt::format("{:016x}", entropy.draw());
+  return key;
+}
+
 /// Answers gateways as soon as there is another table than the one they route by.
 class GatewayCalls : public std::enable_shared_from_this<GatewayCalls> {
  public:
@@ -25,7 +34,7 @@ class GatewayCalls : public std::enable_shared_from_this<GatewayCalls> {
       : controller_(controller),
         env_(env),
         tokens_(tokens),
-        book_(controller.state(), controller.host().clock()) {}
+        book_(controller.state(), controller.host().clock(), new_peer_key(env.entropy)) {}
 
   void sync(const v1::SyncGatewayRequest& request, const CallPtr& call);
   /// Calls `then` once every gateway that was heard lately routes by the present table, or after
@@ -98,9 +107,14 @@ void GatewayCalls::sync(const v1::SyncGatewayRequest& request, const CallPtr& ca
     return call->finish({CallCode::kInvalidArgument, "gateway is empty, expected its name"});
   }
   watch_events();
-  book_.take(gateway_report(request));
+  if (Status taken = book_.take(gateway_report(request)); !taken) {
+    return call->finish(status_of(taken.error()));
+  }
   for (CanaryVerdict& verdict : book_.judge_canaries()) {
     controller_.command(std::move(verdict), "", [](const Result<JobId>&) {});
+  }
+  for (ScaleOrder& order : book_.scale_orders()) {
+    controller_.command(std::move(order), "", [](const Result<JobId>&) {});
   }
   tell_routed();
   const std::uint32_t wait = std::min(request.wait_ms(), kWaitMaxMs);
@@ -202,6 +216,10 @@ class JobWithService final : public ForwardedCall {
     v1::Job shown = *job;
     const ServiceSummary summary = calls_->book().summary(JobId::at(job->id()));
     *shown.mutable_service() = service_view(summary, controller_.state());
+    if (const Service* service = controller_.state().services().find(JobId::at(summary.id))) {
+      const ServiceRevision& runs = service->update ? service->update->to : service->revision;
+      shown.mutable_service()->set_spec(runs.texts.spec);
+    }
     inner().send(shown);
   }
 

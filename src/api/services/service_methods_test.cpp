@@ -80,6 +80,27 @@ TEST_F(ServiceMethodsTest, TheKeysAreThoseOfWhomMayCallServices) {
   EXPECT_EQ(added->tenant(), "default");
 }
 
+TEST_F(ServiceMethodsTest, TwoGatewaysGetAKeyAndEachOthersAddresses) {
+  v1::SyncGatewayRequest asked = request(0);
+  asked.set_process(1);
+  asked.set_peer_address("127.0.0.1:9001");
+  ASSERT_TRUE(sync(asked));
+  v1::SyncGatewayRequest second = asked;
+  second.set_process(2);
+  const auto namesake = sync(second);
+  ASSERT_FALSE(namesake);
+  EXPECT_NE(namesake.error().message.find("start this one with another --name"), std::string::npos)
+      << namesake.error().text();
+  second.set_gateway("g2");
+  second.set_peer_address("127.0.0.1:9002");
+  const auto table = sync(second);
+  ASSERT_TRUE(table) << table.error().text();
+  EXPECT_EQ(table->peers().key().size(), 64u);
+  ASSERT_EQ(table->peers().gateways_size(), 2);
+  EXPECT_EQ(table->peers().gateways(0).address(), "127.0.0.1:9001");
+  EXPECT_EQ(sync(asked)->peers().key(), table->peers().key());
+}
+
 TEST_F(ServiceMethodsTest, OnlyOperatorsRunGateways) {
   for (const char* role : {"client", "viewer", "user"})
     EXPECT_FALSE(sync(request(0), role)) << role;
@@ -128,6 +149,8 @@ TEST_F(ServiceMethodsTest, AJobShowsItsServiceWithWhatGatewaysMeasured) {
 TEST(ServiceViews, ReadBackWhatIsWritten) {
   GatewayReport report{
       .gateway = "g", .url = "u", .epoch = 7, .services = {}, .replicas = {{4, 2, 9}}};
+  report.process = 11;
+  report.peer_address = "h:9";
   ServiceReport& service = report.services.emplace_back();
   service.service = 4;
   service.counts = {1, 2, 3, 4, 5, 6};
@@ -140,6 +163,8 @@ TEST(ServiceViews, ReadBackWhatIsWritten) {
   service.tenants = {{"lab/a", {6, 5, 4, 3, 2, 1}}};
   const GatewayReport read = gateway_report(sync_request(report));
   EXPECT_EQ(read.epoch, 7u);
+  EXPECT_EQ(read.process, 11u);
+  EXPECT_EQ(read.peer_address, "h:9");
   EXPECT_EQ(read.replicas.at(0).in_flight, 9u);
   EXPECT_EQ(read.services.at(0).counts.output_tokens, 6u);
   ASSERT_EQ(read.services[0].tenants.size(), 1u);
@@ -150,16 +175,21 @@ TEST(ServiceViews, ReadBackWhatIsWritten) {
   EXPECT_EQ(read.services[0].window_requests, 10u);
   EXPECT_EQ(read.services[0].ttft.count(), 2u);
   EXPECT_EQ(read.services[0].ttft.quantile(1), service.ttft.quantile(1));
-  const RouteTable table{.epoch = 3,
-                         .services = {{.id = 4,
-                                       .name = "chat",
-                                       .model = "gpt",
-                                       .tenant = "a/b",
-                                       .replicas = {{4, 1, "h:1", 8}},
-                                       .tenants = {{"a", 2.5, -3, 100}},
-                                       .batch_deadline_s = 60}},
-                         .keys = {{"00", "n", "a"}},
-                         .gateways = 3};
+  const RouteTable table{
+      .epoch = 3,
+      .services = {{.id = 4,
+                    .name = "chat",
+                    .model = "gpt",
+                    .tenant = "a/b",
+                    .replicas = {{4, 1, "h:1", 8, 2, {900, 0.01, 0.02}, 0.5, 4096}},
+                    .tenants = {{"a", 2.5, -3, 100}},
+                    .batch_deadline_s = 60,
+                    .canary = RoutedCanary{2, 0.1},
+                    .ttft_p99_s = 0.8,
+                    .tpot_p99_s = 0.05}},
+      .keys = {{"00", "n", "a"}},
+      .gateways = 3,
+      .peers = RoutedPeers{"key", {{"g1", "h:1"}, {"g2", "h:2"}}}};
   v1::SyncGatewayResponse response;
   response.set_epoch(3);
   add_routes(table, response);

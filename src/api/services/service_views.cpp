@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "api/services/quality_views.hpp"
+
 namespace orrery {
 namespace {
 
@@ -33,13 +35,15 @@ ServiceCounts counts_of(const v1::ServiceCounts& counts) {
           .shed = counts.shed(),
           .failed = counts.failed(),
           .prompt_tokens = counts.prompt_tokens(),
-          .output_tokens = counts.output_tokens()};
+          .output_tokens = counts.output_tokens(),
+          .over_limit = counts.over_limit()};
 }
 
 void write_counts(const ServiceCounts& counts, v1::ServiceCounts& to) {
   to.set_completed(counts.completed);
   to.set_cancelled(counts.cancelled);
   to.set_shed(counts.shed);
+  to.set_over_limit(counts.over_limit);
   to.set_failed(counts.failed);
   to.set_prompt_tokens(counts.prompt_tokens);
   to.set_output_tokens(counts.output_tokens);
@@ -86,6 +90,19 @@ void write_canary(const UpdateView::Canary& canary, v1::CanaryView& to) {
   to.set_waits_for(canary.waits_for);
 }
 
+void write_scaling(const ScalingView& scaling, v1::ServiceScalingView& to) {
+  to.set_min(scaling.min);
+  to.set_max(scaling.max);
+  to.set_replicas(scaling.replicas);
+  to.set_why(scaling.why);
+  if (!scaling.last) return;
+  v1::ScaleOrderView& last = *to.mutable_last();
+  last.set_at(scaling.last->at.text());
+  last.set_from(scaling.last->before);
+  last.set_to(scaling.last->replicas);
+  last.set_why(scaling.last->why);
+}
+
 void write_replica(const ReplicaView& replica, const State& state, v1::ServiceReplica& to) {
   to.set_job(replica.job.value());
   to.set_attempt(replica.attempt);
@@ -99,6 +116,23 @@ void write_replica(const ReplicaView& replica, const State& state, v1::ServiceRe
   if (replica.starts) to.set_start_s(replica.starts->count_seconds());
 }
 
+void write_peers(const RoutedPeers& peers, v1::RoutedPeers& to) {
+  to.set_key(peers.key);
+  for (const RoutedGateway& each : peers.gateways) {
+    v1::RoutedGateway& gateway = *to.add_gateways();
+    gateway.set_name(each.name);
+    gateway.set_address(each.address);
+  }
+}
+
+RoutedPeers peers_of(const v1::RoutedPeers& peers) {
+  RoutedPeers made{.key = peers.key(), .gateways = {}};
+  for (const v1::RoutedGateway& each : peers.gateways()) {
+    made.gateways.push_back({each.name(), each.address()});
+  }
+  return made;
+}
+
 }  // namespace
 
 GatewayReport gateway_report(const v1::SyncGatewayRequest& request) {
@@ -106,6 +140,8 @@ GatewayReport gateway_report(const v1::SyncGatewayRequest& request) {
   report.gateway = request.gateway();
   report.url = request.url();
   report.epoch = request.epoch();
+  report.process = request.process();
+  report.peer_address = request.peer_address();
   for (const v1::ServiceReport& each : request.services()) {
     ServiceReport& service = report.services.emplace_back();
     service.service = each.service();
@@ -114,11 +150,13 @@ GatewayReport gateway_report(const v1::SyncGatewayRequest& request) {
     service.window_prompt_tokens = each.window_prompt_tokens();
     service.window_output_tokens = each.window_output_tokens();
     service.window_requests = each.window_requests();
+    service.waiting = each.waiting();
     service.ttft = histogram(each.ttft());
     service.tpot = histogram(each.tpot());
     for (const v1::TenantUsage& tenant : each.tenants()) {
       service.tenants.push_back({tenant.name(), counts_of(tenant.counts())});
     }
+    if (each.has_quality()) service.quality = quality_report_of(each.quality());
     if (!each.has_canary()) continue;
     service.canary = CanaryReport{.revision = each.canary().revision(),
                                   .canary = arm_of(each.canary().canary()),
@@ -135,6 +173,8 @@ v1::SyncGatewayRequest sync_request(const GatewayReport& report) {
   request.set_gateway(report.gateway);
   request.set_url(report.url);
   request.set_epoch(report.epoch);
+  request.set_process(report.process);
+  request.set_peer_address(report.peer_address);
   for (const ServiceReport& each : report.services) {
     v1::ServiceReport& service = *request.add_services();
     service.set_service(each.service);
@@ -143,9 +183,11 @@ v1::SyncGatewayRequest sync_request(const GatewayReport& report) {
     service.set_window_prompt_tokens(each.window_prompt_tokens);
     service.set_window_output_tokens(each.window_output_tokens);
     service.set_window_requests(each.window_requests);
+    service.set_waiting(each.waiting);
     add_buckets(each.ttft, *service.mutable_ttft());
     add_buckets(each.tpot, *service.mutable_tpot());
     write_tenants(each.tenants, *service.mutable_tenants());
+    if (each.quality) write_quality_report(*each.quality, *service.mutable_quality());
     if (!each.canary) continue;
     v1::CanaryReport& canary = *service.mutable_canary();
     canary.set_revision(each.canary->revision);
@@ -163,6 +205,7 @@ v1::SyncGatewayRequest sync_request(const GatewayReport& report) {
 
 void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
   response.set_gateways(table.gateways);
+  if (table.peers) write_peers(*table.peers, *response.mutable_peers());
   for (const RoutedService& each : table.services) {
     v1::RoutedService& service = *response.add_services();
     service.set_id(each.id);
@@ -176,6 +219,12 @@ void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
       replica.set_endpoint(one.endpoint);
       replica.set_slots(one.slots);
       replica.set_revision(one.revision);
+      replica.set_prefill_tokens_s(one.pace.prefill_tokens_s);
+      replica.set_step_s(one.pace.step_s);
+      replica.set_step_full_s(one.pace.step_full_s);
+      replica.set_usd_s(one.usd_s);
+      replica.set_kv_tokens(one.kv_tokens);
+      replica.set_kv_events(one.kv_events);
     }
     for (const RoutedTenant& one : each.tenants) {
       v1::RoutedTenant& tenant = *service.add_tenants();
@@ -185,6 +234,10 @@ void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
       tenant.set_tokens_per_s(one.tokens_per_s);
     }
     service.set_batch_deadline_s(each.batch_deadline_s);
+    if (each.tiers) write_tiers(*each.tiers, *service.mutable_tiers());
+    service.set_ttft_p99_s(each.ttft_p99_s);
+    service.set_tpot_p99_s(each.tpot_p99_s);
+    service.set_wakes_in_s(each.wakes_in_s);
     if (!each.canary) continue;
     service.mutable_canary()->set_revision(each.canary->revision);
     service.mutable_canary()->set_share(each.canary->share);
@@ -201,7 +254,9 @@ RouteTable routes_of(const v1::SyncGatewayResponse& response) {
   RouteTable table{.epoch = response.epoch(),
                    .services = {},
                    .keys = {},
-                   .gateways = std::max(response.gateways(), 1U)};
+                   .gateways = std::max(response.gateways(), 1U),
+                   .peers = {}};
+  if (response.has_peers()) table.peers = peers_of(response.peers());
   for (const v1::RoutedService& each : response.services()) {
     RoutedService& service = table.services.emplace_back();
     service.id = each.id();
@@ -209,13 +264,24 @@ RouteTable routes_of(const v1::SyncGatewayResponse& response) {
     service.model = each.model();
     service.tenant = each.tenant();
     for (const v1::RoutedReplica& one : each.replicas()) {
-      service.replicas.push_back(
-          {one.job(), one.attempt(), one.endpoint(), one.slots(), one.revision()});
+      service.replicas.push_back({.job = one.job(),
+                                  .attempt = one.attempt(),
+                                  .endpoint = one.endpoint(),
+                                  .slots = one.slots(),
+                                  .revision = one.revision(),
+                                  .pace = {one.prefill_tokens_s(), one.step_s(), one.step_full_s()},
+                                  .usd_s = one.usd_s(),
+                                  .kv_tokens = one.kv_tokens(),
+                                  .kv_events = one.kv_events()});
     }
     for (const v1::RoutedTenant& one : each.tenants()) {
       service.tenants.push_back({one.name(), one.weight(), one.priority(), one.tokens_per_s()});
     }
     service.batch_deadline_s = each.batch_deadline_s();
+    if (each.has_tiers()) service.tiers = tiers_of(each.tiers());
+    service.ttft_p99_s = each.ttft_p99_s();
+    service.tpot_p99_s = each.tpot_p99_s();
+    service.wakes_in_s = each.wakes_in_s();
     if (!each.has_canary()) continue;
     service.canary = RoutedCanary{each.canary().revision(), each.canary().share()};
   }
@@ -232,8 +298,8 @@ v1::ServiceView service_view(const ServiceSummary& summary, const State& state) 
   view.set_model(summary.model);
   view.set_revision(summary.revision);
   view.set_outcome(summary.outcome);
-  if (summary.slo.ttft_p99) view.set_ttft_p99_target_s(summary.slo.ttft_p99->value());
-  if (summary.slo.tpot_p99) view.set_tpot_p99_target_s(summary.slo.tpot_p99->value());
+  write_targets(summary, view);
+  write_quality(summary, view);
   if (summary.update) {
     v1::ServiceUpdate& update = *view.mutable_update();
     update.set_revision(summary.update->revision);
@@ -242,6 +308,7 @@ v1::ServiceView service_view(const ServiceSummary& summary, const State& state) 
     update.set_back(summary.update->back);
     if (summary.update->canary) write_canary(*summary.update->canary, *update.mutable_canary());
   }
+  if (summary.aims.scaling) write_scaling(*summary.aims.scaling, *view.mutable_scaling());
   for (const std::string& url : summary.urls) view.add_endpoints(url);
   for (const ReplicaView& replica : summary.replicas) {
     write_replica(replica, state, *view.add_replicas());

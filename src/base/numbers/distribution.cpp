@@ -19,6 +19,20 @@ double expm1_ratio(double t) { return t == 0.0 ? 1.0 : math::expm1(t) / t; }
 /// log(1 + t) / t, continuous at 0.
 double log1p_ratio(double t) { return t == 0.0 ? 1.0 : math::log1p(t) / t; }
 
+/// Gamma with scale 1. Precondition: shape >= 1.
+double unit_gamma(double shape, Rng& rng) {
+  const double d = shape - 1.0 / 3.0;
+  const double c = 1.0 / std::sqrt(9.0 * d);
+  for (;;) {
+    const double x = Normal{}.sample(rng);
+    const double root = 1.0 + c * x;
+    if (root <= 0.0) continue;
+    const double v = root * root * root;
+    const double u = 1.0 - rng.uniform();
+    if (math::log(u) < 0.5 * x * x + d - d * v + d * math::log(v)) return d * v;
+  }
+}
+
 }  // namespace
 
 double Uniform::sample(Rng& rng) const { return low + (high - low) * rng.uniform(); }
@@ -42,6 +56,13 @@ double Normal::sample(Rng& rng) const {
 
 double Lognormal::sample(Rng& rng) const {
   return math::exp(Normal{.mean = mu, .deviation = sigma}.sample(rng));
+}
+
+double Gamma::sample(Rng& rng) const {
+  if (shape >= 1.0) return scale * unit_gamma(shape, rng);
+  // A variate of shape + 1 times U^(1/shape) has this shape.
+  const double more = unit_gamma(shape + 1.0, rng);
+  return scale * more * math::pow(1.0 - rng.uniform(), 1.0 / shape);
 }
 
 Zipf::Zipf(const Parameters& parameters)

@@ -53,6 +53,15 @@ struct Lognormal {
   [[nodiscard]] double sample(Rng& rng) const;
 };
 
+/// Mean shape * scale, coefficient of variation 1 / sqrt(shape): times between arrivals that come
+/// in bursts, for shape < 1. By rejection (G. Marsaglia and W. W. Tsang, "A simple method for
+/// generating gamma variables", ACM TOMS 26(3), 2000). Precondition: both > 0. About four draws.
+struct Gamma {
+  double shape = 1.0;
+  double scale = 1.0;
+  [[nodiscard]] double sample(Rng& rng) const;
+};
+
 /// Ranks 1..n with P(k) proportional to k^-exponent, by rejection-inversion (W. Hoermann and
 /// G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
 /// ACM TOMACS 6(3), 1996). O(1) time and space for every n; about 1.1 draws a sample.

@@ -287,5 +287,24 @@ TEST(Distribution, AHundredThousandSamplesHashToTheseValues) {
   EXPECT_EQ(hash_of(Zipf({.n = 1'000'000'000, .exponent = 1.1})), 0xcdb13561db276843U);
 }
 
+TEST(Gamma, HasItsMeanAndVariance) {
+  for (const double shape : {0.0625, 0.5, 1.0, 7.0}) {
+    Rng rng(11);
+    const Gamma law{.shape = shape, .scale = 2};
+    double sum = 0;
+    double squares = 0;
+    constexpr int kDraws = 200'000;
+    for (int i = 0; i < kDraws; ++i) {
+      const double x = law.sample(rng);
+      ASSERT_GE(x, 0);
+      sum += x;
+      squares += x * x;
+    }
+    const double mean = sum / kDraws;
+    EXPECT_NEAR(mean / (2 * shape), 1, 0.05);
+    EXPECT_NEAR((squares / kDraws - mean * mean) / (4 * shape), 1, 0.1);
+  }
+}
+
 }  // namespace
 }  // namespace orrery

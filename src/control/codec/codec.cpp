@@ -11,23 +11,23 @@ namespace orrery {
 namespace {
 
 constexpr std::array<std::string_view, std::variant_size_v<Event>> kEventNames{
-    "JobSubmitted",   "JobReleased",     "JobStarted",    "JobRunning",  "JobResized",
-    "ClockSet",       "JobStopping",     "DevicesFreed",  "JobRequeued", "JobEnded",
-    "NodeChanged",    "NodeBooted",      "SpareSet",      "LinkChanged", "PowerLimitSet",
-    "TenantsSet",     "PolicySet",       "SlotsReserved", "PlanFound",   "DecisionDropped",
-    "MaintenanceSet", "LemonFound",      "IdleCauseSet",  "PassDone",    "CancelAsked",
-    "JobsArchived",   "WorkSettled",     "NodeAccused",   "JobHoldSet",  "JobChanged",
-    "FleetSet",       "JobResolved",     "NodeLent",      "ForeignSet",  "HoldBilled",
-    "ReplicaChanged", "ServiceUpdating", "ServiceUpdated"};
+    "JobSubmitted",   "JobReleased",     "JobStarted",     "JobRunning",   "JobResized",
+    "ClockSet",       "JobStopping",     "DevicesFreed",   "JobRequeued",  "JobEnded",
+    "NodeChanged",    "NodeBooted",      "SpareSet",       "LinkChanged",  "PowerLimitSet",
+    "TenantsSet",     "PolicySet",       "SlotsReserved",  "PlanFound",    "DecisionDropped",
+    "MaintenanceSet", "LemonFound",      "IdleCauseSet",   "PassDone",     "CancelAsked",
+    "JobsArchived",   "WorkSettled",     "NodeAccused",    "JobHoldSet",   "JobChanged",
+    "FleetSet",       "JobResolved",     "NodeLent",       "ForeignSet",   "HoldBilled",
+    "ReplicaChanged", "ServiceUpdating", "ServiceUpdated", "ServiceScaled"};
 constexpr std::array<std::string_view, std::variant_size_v<InputKind>> kInputNames{
-    "SubmitJob",    "CancelJob",    "DrainNode",    "ResumeNode",     "FenceNode",
-    "SetSpare",     "SetPowerCap",  "SetTenants",   "SetPolicy",      "SetMaintenance",
-    "RanksUp",      "RanksEnded",   "RanksGone",    "NodeJoined",     "NodeHeard",
-    "NodeFault",    "NodeRepaired", "LinkObserved", "SupplyObserved", "Tick",
-    "Proposal",     "PlanReady",    "ArchiveJobs",  "WorkReported",   "HoldJob",
-    "RequeueJob",   "ChangeJob",    "SetFleet",     "ResolveJob",     "NodeGranted",
-    "NodeAbsent",   "ForeignUse",   "HoldRecorded", "ReplicaSeen",    "UpdateService",
-    "CanaryVerdict"};
+    "SubmitJob",     "CancelJob",    "DrainNode",    "ResumeNode",     "FenceNode",
+    "SetSpare",      "SetPowerCap",  "SetTenants",   "SetPolicy",      "SetMaintenance",
+    "RanksUp",       "RanksEnded",   "RanksGone",    "NodeJoined",     "NodeHeard",
+    "NodeFault",     "NodeRepaired", "LinkObserved", "SupplyObserved", "Tick",
+    "Proposal",      "PlanReady",    "ArchiveJobs",  "WorkReported",   "HoldJob",
+    "RequeueJob",    "ChangeJob",    "SetFleet",     "ResolveJob",     "NodeGranted",
+    "NodeAbsent",    "ForeignUse",   "HoldRecorded", "ReplicaSeen",    "UpdateService",
+    "CanaryVerdict", "ScaleOrder"};
 
 template <class Variant>
 void encode_fields(const Variant& record, Encoder& out) {

@@ -17,7 +17,7 @@ namespace orrery {
 [[nodiscard]] constexpr CanaryVerdict::Of last_of(CanaryVerdict::Of) {
   return CanaryVerdict::Of::kGiveUp;
 }
-[[nodiscard]] constexpr JobHold last_of(JobHold) { return JobHold::kOperator; }
+[[nodiscard]] constexpr JobHold last_of(JobHold) { return JobHold::kResting; }
 [[nodiscard]] constexpr PowerLimitSet::What last_of(PowerLimitSet::What) {
   return PowerLimitSet::What::kSupply;
 }
@@ -75,14 +75,35 @@ void code(Codec& codec, S& pace) {
 
 template <class Codec, SameStruct<ReplicaReport> S>
 void code(Codec& codec, S& report) {
-  auto& [phase, endpoint, pid, slots, pace] = report;
-  codec.named("phase endpoint pid slots pace", phase, endpoint, pid, slots, pace);
+  auto& [phase, endpoint, pid, slots, pace, kv_tokens, kv_events] = report;
+  codec.named("phase endpoint pid slots pace kv_tokens kv_events", phase, endpoint, pid, slots,
+              pace, kv_tokens, kv_events);
 }
 
 template <class Codec, SameStruct<ReplicaState> S>
 void code(Codec& codec, S& replica) {
   auto& [report, reached] = replica;
   codec(report, reached);
+}
+
+// Reports of the releases that knew nothing of a replica's cache.
+
+template <class Codec>
+void code_without_cache(Codec& codec, ReplicaReport& report) {
+  codec(report.phase, report.endpoint, report.pid, report.slots, report.pace);
+}
+
+template <class Codec>
+void code_without_cache(Codec& codec, ReplicaState& replica) {
+  code_without_cache(codec, replica.report);
+  codec(replica.reached);
+}
+
+template <class Codec, class Value>
+void code_without_cache(Codec& codec, std::optional<Value>& reported) {
+  bool known = false;
+  codec(known);
+  if (known) code_without_cache(codec, reported.emplace());
 }
 
 template <class Codec, SameStruct<ReplicaChanged> S>
@@ -120,6 +141,12 @@ template <class Codec, SameStruct<ServiceUpdated> S>
 void code(Codec& codec, S& event) {
   auto& [service, outcome] = event;
   codec.named("service outcome", service, outcome);
+}
+
+template <class Codec, SameStruct<ServiceScaled> S>
+void code(Codec& codec, S& event) {
+  auto& [service, before, replicas, why] = event;
+  codec.named("service before replicas why", service, before, replicas, why);
 }
 
 template <class Codec, SameStruct<JobSubmitted> S>
@@ -490,14 +517,21 @@ void code(Codec& codec, S& input) {
 
 template <class Codec, SameStruct<UpdateService> S>
 void code(Codec& codec, S& command) {
-  auto& [job, replica, texts, replicas, terms] = command;
-  codec.named("job replica texts replicas terms", job, replica, texts, replicas, terms);
+  auto& [job, replica, texts, replicas, terms, revision] = command;
+  codec.named("job replica texts replicas terms revision", job, replica, texts, replicas, terms,
+              revision);
 }
 
 template <class Codec, SameStruct<CanaryVerdict> S>
 void code(Codec& codec, S& verdict) {
   auto& [service, revision, stage, of, why] = verdict;
   codec(service, revision, stage, of, why);
+}
+
+template <class Codec, SameStruct<ScaleOrder> S>
+void code(Codec& codec, S& order) {
+  auto& [service, replicas, why] = order;
+  codec(service, replicas, why);
 }
 
 template <class Codec, SameStruct<ReplicaSeen> S>

@@ -84,6 +84,7 @@ class Core {
   void on(const ArchiveJobs& command);
   void on(const UpdateService& command) { update_service({recorder_, jobs_}, command); }
   void on(const CanaryVerdict& verdict) { judge_canary({recorder_, jobs_}, verdict); }
+  void on(const ScaleOrder& order) { scale_service({recorder_, jobs_}, order); }
   void on(const SupplyObserved& seen);
   void on(const Tick& tick);
 

@@ -149,6 +149,10 @@ class RandomOperator {
       return;
     }
     const JobId any = services.begin()->first;
+    if (one_of(4)) {
+      cluster_.send(ScaleOrder{any, static_cast<std::uint32_t>(rng_.below(4)), "load"});
+      return;
+    }
     if (one_of(3)) {
       const std::string spec = "r" + std::to_string(rng_.below(3));
       const auto replicas = 1 + static_cast<std::uint32_t>(rng_.below(3));

@@ -127,6 +127,15 @@ void JobLife::cancel(JobId id) {
   }
 }
 
+void JobLife::rest(JobId id) {
+  const Job& job = state_.job(id);
+  if (job.hold != JobHold::kNone) return;
+  recorder_.emit(JobHoldSet{id, JobHold::kResting});
+  if (holds_devices(job.phase) && job.phase != JobPhase::kStopping) {
+    stop(id, StopReason::kRequeued, {});
+  }
+}
+
 void JobLife::on(const HoldJob& command) {
   if (!state_.has(command.job)) return recorder_.refuse("no such job");
   const Job& job = state_.job(command.job);

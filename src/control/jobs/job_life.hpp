@@ -52,6 +52,9 @@ class JobLife {
   JobId submit(const SubmitJob& command, const std::string& request_id);
   /// Ends a job that has not ended.
   void cancel(JobId id);
+  /// Lets a replica give its devices back, and holds it until HoldJob releases it. No effect on one
+  /// that is held. Precondition: it has not ended.
+  void rest(JobId id);
   /// Stops a running job.
   void stop(JobId id, StopReason reason, const Blame& blame, JobId in_favour_of = JobId());
   /// Frees devices and settles the nodes that become empty; returns whether there were any.

@@ -41,6 +41,28 @@ static_assert(std::is_same_v<std::variant_alternative_t<kNodeLent, Event>, NodeL
 constexpr std::uint32_t kNodeGranted = 29;
 static_assert(std::is_same_v<std::variant_alternative_t<kNodeGranted, InputKind>, NodeGranted>);
 
+constexpr std::uint32_t kUpdateService = 34;
+static_assert(std::is_same_v<std::variant_alternative_t<kUpdateService, InputKind>, UpdateService>);
+
+constexpr std::uint32_t kReplicaChanged = 35;
+static_assert(std::is_same_v<std::variant_alternative_t<kReplicaChanged, Event>, ReplicaChanged>);
+constexpr std::uint32_t kReplicaSeen = 33;
+static_assert(std::is_same_v<std::variant_alternative_t<kReplicaSeen, InputKind>, ReplicaSeen>);
+
+/// In earlier versions, replicas reported nothing of their caches.
+std::string add_no_cache(std::string_view fields) {
+  Encoder cache;
+  cache(std::uint64_t{0}, std::string());
+  return std::string(fields).append(cache.bytes());
+}
+
+/// In earlier versions, other texts were another revision.
+std::string add_no_revision(std::string_view fields) {
+  Encoder revision;
+  revision(std::uint32_t{0});
+  return std::string(fields).append(revision.bytes());
+}
+
 /// In earlier versions, freed devices were freed for every epoch.
 std::string add_every_epoch(std::string_view fields) {
   Encoder epoch;
@@ -138,7 +160,10 @@ constexpr std::array kUpcasters{
     Upcaster{JournalContent::kInputs, {.id = kRanksUp, .version = 1}, add_no_source},
     Upcaster{JournalContent::kInputs, {.id = kRanksGone, .version = 1}, add_every_epoch},
     Upcaster{JournalContent::kEvents, {.id = kNodeLent, .version = 1}, add_no_job},
-    Upcaster{JournalContent::kInputs, {.id = kNodeGranted, .version = 1}, add_no_job}};
+    Upcaster{JournalContent::kInputs, {.id = kNodeGranted, .version = 1}, add_no_job},
+    Upcaster{JournalContent::kInputs, {.id = kUpdateService, .version = 1}, add_no_revision},
+    Upcaster{JournalContent::kEvents, {.id = kReplicaChanged, .version = 1}, add_no_cache},
+    Upcaster{JournalContent::kInputs, {.id = kReplicaSeen, .version = 1}, add_no_cache}};
 
 }  // namespace
 

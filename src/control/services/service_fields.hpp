@@ -26,6 +26,12 @@ void code(Codec& codec, S& service) {
   codec(id, revision, made, revisions, update, outcome);
 }
 
+template <class Codec, SameStruct<ServiceScaling> S>
+void code(Codec& codec, S& scaling) {
+  auto& [at, before, replicas, why] = scaling;
+  codec(at, before, replicas, why);
+}
+
 template <class Codec, SameStruct<ReplicaMembership> S>
 void code(Codec& codec, S& member) {
   auto& [service, revision] = member;

@@ -128,9 +128,19 @@ void ServiceTable::on(const ServiceUpdated& event) {
   forget_if_over(event.service);
 }
 
+const ServiceScaling* ServiceTable::scaling(JobId service) const {
+  const auto found = scalings_.find(service);
+  return found == scalings_.end() ? nullptr : &found->second;
+}
+
+void ServiceTable::on(const ServiceScaled& event, Instant now) {
+  scalings_[event.service] = {now, event.before, event.replicas, event.why};
+}
+
 void ServiceTable::forget_if_over(JobId id) {
   const Service& service = services_.at(id);
   if (!service.live.empty() || service.update) return;
+  scalings_.erase(id);
   by_array_.erase(service.revision.replica->request.array);
   services_.erase(id);
 }

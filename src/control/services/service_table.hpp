@@ -2,7 +2,8 @@
 // run, and the update that is under way.
 //
 // A service begins with its first replica, a job of kind Serve in an array, and ends with its last,
-// unless it is being updated. Part of State (control/state/state.hpp), changed by its events alone.
+// unless it is being updated. A service that rests has one replica, which is held and has no
+// devices. Part of State (control/state/state.hpp), changed by its events alone.
 // One thread. Cost of an event: O(log jobs).
 // Invariants:
 //   1. `live` of a service are its replicas that have not ended.
@@ -61,6 +62,14 @@ struct Service {
   std::set<JobId> live;                 ///< replicas that have not ended
 };
 
+/// The last order that gave a service another number of replicas.
+struct ServiceScaling {
+  Instant at;
+  std::uint32_t before = 0;
+  std::uint32_t replicas = 0;
+  std::string why;
+};
+
 /// The service of a replica, and what it runs.
 struct ReplicaMembership {
   JobId service;
@@ -82,6 +91,9 @@ class ServiceTable {
   /// Returns how the requests of a service are split: between a canary and the rest, or none for
   /// the replicas of a canary that was given up. None: each replica takes its part.
   [[nodiscard]] std::optional<TrafficSplit> split(const Service& service) const;
+  /// Returns the last order that scaled a service; nullptr: there was none.
+  [[nodiscard]] const ServiceScaling* scaling(JobId service) const;
+  [[nodiscard]] const std::map<JobId, ServiceScaling>& scalings() const { return scalings_; }
   /// Services by number.
   [[nodiscard]] const std::map<JobId, Service>& all() const { return services_; }
   /// Services with an update under way.
@@ -96,6 +108,7 @@ class ServiceTable {
   void move_tenants(const std::function<TenantId(TenantId)>& now);
   void on(const ServiceUpdating& event);
   void on(const ServiceUpdated& event);
+  void on(const ServiceScaled& event, Instant now);
 
   /// Makes again what follows from the encoded fields. `jobs` has all jobs of the state; replicas
   /// of before there were services become those of one.
@@ -110,6 +123,7 @@ class ServiceTable {
 
   std::map<JobId, Service> services_;
   std::map<JobId, ReplicaMembership> memberships_;
+  std::map<JobId, ServiceScaling> scalings_;  ///< by service
   std::map<ArrayId, JobId> by_array_;
   std::set<JobId> updating_;
 };

@@ -90,6 +90,9 @@ ServiceRevision wanted_by(const UpdateService& command, const Service& service) 
   const ServiceRevision& newest = service.update ? service.update->to : service.revision;
   if (command.texts.spec.empty() || command.texts == newest.texts) return newest;
   if (command.texts == service.revision.texts) return service.revision;
+  for (const ServiceRevision& each : {newest, service.revision}) {
+    if (each.number == command.revision) return {each.number, each.replica, command.texts};
+  }
   auto replica = std::make_shared<Submission>(command.replica);
   replica->request.array = service.revision.replica->request.array;
   return {service.revisions + 1, std::move(replica), command.texts};
@@ -156,8 +159,27 @@ std::vector<JobId> superfluous(const Standing& now, const ServiceUpdate& update,
   return leave;
 }
 
+/// Returns the replicas of a service that do not leave.
+std::vector<JobId> staying(const State& state, const Service& service) {
+  std::vector<JobId> stay;
+  stay.reserve(service.live.size());
+  for (const JobId id : service.live) {
+    if (!is_leaving(state.job(id))) stay.push_back(id);
+  }
+  return stay;
+}
+
+/// Lets replicas that rest start.
+void wake(const UpdateParts& parts, const Service& service) {
+  const State& state = parts.recorder.state();
+  for (const JobId id : staying(state, service)) {
+    if (state.job(id).hold == JobHold::kResting) parts.jobs.on(HoldJob{id, JobHold::kNone});
+  }
+}
+
 /// Takes one step of an update; returns whether there may be another.
 bool step(const UpdateParts& parts, const Service& service) {
+  wake(parts, service);
   const ServiceUpdate& update = *service.update;
   const Standing now = standing_of(parts.recorder.state(), service);
   if (!now.fault.empty()) {
@@ -187,9 +209,10 @@ bool is_so(const State& state, const Service& service, const ServiceRevision& to
            const UpdateService& command) {
   if (service.update) {
     const ServiceUpdate& update = *service.update;
-    return update.to.number == to.number && update.replicas == command.replicas &&
-           update.terms == command.terms;
+    return update.to.number == to.number && update.to.texts == to.texts &&
+           update.replicas == command.replicas && update.terms == command.terms;
   }
+  if (service.revision.number == to.number && service.revision.texts != to.texts) return false;
   std::size_t stay = 0;
   for (const JobId id : service.live) {
     if (is_leaving(state.job(id))) continue;
@@ -261,6 +284,42 @@ void update_service(const UpdateParts& parts, UpdateService command) {
                                 .terms = command.terms,
                                 .back = {},
                                 .stage = goes_on ? present->stage : 0});
+}
+
+std::uint32_t wanted_replicas(const State& state, const Service& service) {
+  if (service.update) return service.update->replicas;
+  const std::vector<JobId> stay = staying(state, service);
+  return static_cast<std::uint32_t>(std::ranges::count_if(
+      stay, [&](JobId id) { return state.job(id).hold != JobHold::kResting; }));
+}
+
+void scale_service(const UpdateParts& parts, const ScaleOrder& order) {
+  Recorder& recorder = parts.recorder;
+  const State& state = recorder.state();
+  const Service* service = state.services().find(order.service);
+  if (service == nullptr || !is_of_one_role(state, *service, *service->revision.replica)) return;
+  const std::optional<ServiceUpdate>& present = service->update;
+  if (present && (present->to.number != service->revision.number || !present->back.empty())) return;
+  const std::uint32_t before = wanted_replicas(state, *service);
+  if (order.replicas == 0 && before <= 1) {
+    const std::vector<JobId> stay = staying(state, *service);
+    if (present || before == 0 || stay.size() != 1) return;
+    if (state.job(stay.front()).hold != JobHold::kNone) return;  // its owner keeps it from starting
+    recorder.emit(ServiceScaled{service->id, before, 0, order.why});
+    return parts.jobs.rest(stay.front());
+  }
+  const std::uint32_t wanted = std::max(order.replicas, 1U);
+  if (wanted == before) return;
+  const ServiceRevision revision = present ? present->to : service->revision;
+  recorder.emit(ServiceScaled{service->id, before, wanted, order.why});
+  recorder.emit(ServiceUpdating{.service = order.service,
+                                .revision = revision.number,
+                                .replica = *revision.replica,
+                                .texts = revision.texts,
+                                .replicas = wanted,
+                                .terms = present ? present->terms : RolloutTerms(),
+                                .back = {},
+                                .stage = 0});
 }
 
 void judge_canary(const UpdateParts& parts, const CanaryVerdict& verdict) {

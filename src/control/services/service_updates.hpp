@@ -1,5 +1,5 @@
 // control/services/service_updates.hpp - carries out updates of services: replicas of another
-// revision take the place of the present ones, or there are more or fewer of them.
+// revision take the place of the present ones, or there are more or fewer of them, or none works.
 //
 // A class of Core (control/core/core.hpp), on its thread. It follows from the state alone what is
 // to be done next, so a takeover continues an update where it was. Cost of settle(): O(replicas of
@@ -29,6 +29,15 @@ struct UpdateParts {
 /// wanted. The present revision takes a canary back. The command is refused where another revision
 /// is a canary, and where the job is no replica of a service that runs.
 void update_service(const UpdateParts& parts, UpdateService command);
+
+/// Returns how many replicas of a service are wanted: by its update, else those that neither leave
+/// nor rest. O(replicas).
+[[nodiscard]] std::uint32_t wanted_replicas(const State& state, const Service& service);
+
+/// Gives a service another number of replicas of its present revision; 0: its last replica rests,
+/// one of several leaves. An order is passed over while another revision takes the place of the
+/// present one, and where the service has replicas of several roles.
+void scale_service(const UpdateParts& parts, const ScaleOrder& order);
 
 /// Leads a canary to its next stage, or gives its revision up.
 void judge_canary(const UpdateParts& parts, const CanaryVerdict& verdict);

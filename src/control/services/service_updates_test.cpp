@@ -58,6 +58,25 @@ TEST(ServiceUpdatesTest, AServiceGrowsAndShrinksWithoutANewRevision) {
   EXPECT_EQ(chat.cluster.count<ServiceUpdating>(), 0u) << "it is so already";
 }
 
+TEST(ServiceUpdatesTest, OtherTermsOfARevisionLeaveItsReplicas) {
+  UpdatedService chat(2);
+  ASSERT_TRUE(chat.change_text("r1 with terms", 1, 2));
+  EXPECT_EQ(chat.replicas(), "chat[0]:r1 chat[1]:r1");
+  EXPECT_FALSE(chat.service()->update) << "nothing is to be done";
+  EXPECT_EQ(chat.service()->revision.texts.spec, "r1 with terms");
+  EXPECT_EQ(chat.service()->revision.number, 1u);
+  ASSERT_TRUE(chat.change_text("r1 with terms", 1, 2));
+  EXPECT_EQ(chat.cluster.count<ServiceUpdating>(), 0u) << "it is so already";
+  ASSERT_TRUE(chat.change_text("r1 with others", 1, 3));
+  chat.scale(2);
+  chat.settle();
+  EXPECT_EQ(chat.service()->revision.texts.spec, "r1 with others") << "an order keeps the text";
+  EXPECT_EQ(chat.ready(), 2u);
+  ASSERT_TRUE(chat.update("r2", 2));
+  chat.settle();
+  EXPECT_EQ(chat.service()->revision.number, 2u);
+}
+
 TEST(ServiceUpdatesTest, ARevisionThatFailsIsGivenUpAndTheFormerOneComesBack) {
   UpdatedService chat(2);
   ASSERT_TRUE(chat.update("r2", 3, {.surge = 1, .unavailable = 1}));

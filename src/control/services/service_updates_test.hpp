@@ -57,6 +57,16 @@ class UpdatedService {
         .answer.status;
   }
 
+  /// Gives a revision another text.
+  Status change_text(const std::string& spec, std::uint32_t revision, std::uint32_t replicas) {
+    return cluster
+        .send(UpdateService{ids.front(), template_, {spec, "ada", ""}, replicas, {}, revision})
+        .answer.status;
+  }
+  void scale(std::uint32_t replicas, const std::string& why = "load") {
+    cluster.send(ScaleOrder{ids.front(), replicas, why});
+  }
+
   [[nodiscard]] const Service* service() const {
     return cluster.state().services().find(ids.front());
   }

@@ -269,6 +269,9 @@ Broken StateCheck::services() const {
       return fmt::format("service {} has ended", id.value());
     }
   }
+  for (const auto& [id, scaling] : s_.services_.scalings()) {
+    if (s_.services_.find(id) == nullptr) return "a service is scaled and has ended";
+  }
   if (live.size() != s_.services_.all().size()) return "a replica's service is not known";
   return std::nullopt;
 }

@@ -80,15 +80,19 @@ inline std::array<EnumWord<StopReason>, 12> enum_words(StopReason) {
            {"requeued", StopReason::kRequeued}}};
 }
 
-/// Which kind of user keeps a job from starting until it is released.
+/// What keeps a job from starting until it is released.
 enum class JobHold : std::uint8_t {
   kNone,
   kOwner,     ///< every user that may cancel the job may release it
   kOperator,  ///< only an operator may release it
+  kResting,   ///< the last replica of a service without requests; a request releases it
 };
 
-inline std::array<EnumWord<JobHold>, 3> enum_words(JobHold) {
-  return {{{"none", JobHold::kNone}, {"owner", JobHold::kOwner}, {"operator", JobHold::kOperator}}};
+inline std::array<EnumWord<JobHold>, 4> enum_words(JobHold) {
+  return {{{"none", JobHold::kNone},
+           {"owner", JobHold::kOwner},
+           {"operator", JobHold::kOperator},
+           {"resting", JobHold::kResting}}};
 }
 
 /// How the rank that ended an attempt exited.

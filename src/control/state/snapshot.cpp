@@ -21,7 +21,7 @@ namespace orrery {
 namespace {
 
 /// The present form; it rises with every change of the fields.
-constexpr std::uint32_t kForm = 14;
+constexpr std::uint32_t kForm = 15;
 /// Form of snapshots that had every job that was ever submitted.
 constexpr std::uint32_t kFormOfAllJobs = 3;
 /// The last form that only counted a node's faults.
@@ -33,29 +33,25 @@ constexpr std::uint32_t kFormWithoutClaims = 6;
 
 /// The last form without holds, the history of attempts, and jobs that wait for others to fail.
 constexpr std::uint32_t kFormWithoutAttempts = 7;
-
 /// The last form that had one sum of a job's dollars and its joules at the nodes, and did not
 /// record where the data of a job are.
 constexpr std::uint32_t kFormOfOneBill = 8;
-
 /// The last form without the period of max-min shares.
 constexpr std::uint32_t kFormWithoutShares = 9;
-
 /// The last form without changes of the fleet.
 constexpr std::uint32_t kFormOfOneFleet = 10;
-
 /// The last form without nodes that a resource manager lends.
 constexpr std::uint32_t kFormOfOwnNodes = 11;
 /// Uses of devices in that form: all before DeviceUse::kAbsent.
 constexpr std::size_t kUsesOfOwnNodes = 18;
-
 /// The last form without work of others and bills of holds.
 constexpr std::uint32_t kFormWithoutForeign = 12;
 /// Uses of devices in that form: all before DeviceUse::kForeign.
 constexpr std::size_t kUsesWithoutForeign = 19;
-
 /// The last form without services and reports of replicas.
 constexpr std::uint32_t kFormWithoutReplicas = 13;
+/// The last form without orders that scale services and sizes of replicas' caches.
+constexpr std::uint32_t kFormWithoutScaling = 14;
 
 /// Returns how many uses of devices a form has.
 constexpr std::size_t uses_of(std::uint32_t form) {
@@ -113,6 +109,9 @@ void code(Codec& codec, S& attempt) {
   auto& [number, started, running, stopped, reason, blame, exit, in_favour_of, nodes, replica] =
       attempt;
   codec(number, started, running, stopped, reason, blame, exit, in_favour_of, nodes);
+  if constexpr (std::is_same_v<Codec, Decoder>) {
+    if (form_of(codec) == kFormWithoutScaling) return code_without_cache(codec, replica);
+  }
   if (form_of(codec) > kFormWithoutReplicas) codec(replica);
 }
 
@@ -274,6 +273,7 @@ void StateCodec::code(Codec& codec, S& s, const OfFleetFields& of_fleet) {
   if (form_of(codec) <= kFormWithoutForeign) return;
   codec(s.bills_.totals_, s.bills_.open_, s.bills_.newest_, s.bills_.billed_, s.bills_.forgotten_);
   if (form_of(codec) > kFormWithoutReplicas) codec(s.services_.services_, s.services_.memberships_);
+  if (form_of(codec) > kFormWithoutScaling) codec(s.services_.scalings_);
 }
 
 Parts StateCodec::parts_of(const State& state) {

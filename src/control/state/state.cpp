@@ -82,6 +82,8 @@ void State::apply(Instant at, const Event& event) {
       [this](const auto& each) {
         if constexpr (requires { services_.on(each); }) {
           services_.on(each);
+        } else if constexpr (requires { services_.on(each, now_); }) {
+          services_.on(each, now_);
         } else if constexpr (requires { bills_.on(each); }) {
           bills_.on(each);
         } else {

@@ -300,6 +300,9 @@ Wrong StateRanges::services() const {
     if (!service.update) continue;
     if (Wrong wrong = wrong_of(service.update->to)) return wrong;
   }
+  for (const auto& [id, scaling] : s_.services_.scalings_) {
+    if (s_.services_.find(id) == nullptr) return "a service is scaled and is not there";
+  }
   for (const auto& [job, member] : s_.services_.memberships_) {
     if (!s_.jobs_.has(job)) return "a replica is no job";
     const Job& replica = s_.jobs_[job];

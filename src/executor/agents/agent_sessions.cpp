@@ -27,7 +27,9 @@ Report as_of_node(const Report& report, NodeId node, const std::string& address)
   own.from.node = node;
   const auto name_node = [&](AttemptReport& attempt) {
     if (attempt.end && attempt.end->blame.node.valid()) attempt.end->blame.node = node;
-    if (attempt.replica) place_at(attempt.replica->endpoint, address);
+    if (!attempt.replica) return;
+    place_at(attempt.replica->endpoint, address);
+    place_at(attempt.replica->kv_events, address);
   };
   if (auto* one = std::get_if<AttemptReport>(&own.what)) name_node(*one);
   if (auto* hello = std::get_if<Hello>(&own.what)) {

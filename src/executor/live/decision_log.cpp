@@ -14,6 +14,10 @@ constexpr std::uint64_t kBurstLines = 50;
 constexpr std::uint64_t kBurstWarnings = 500;
 constexpr std::size_t kNodesNamed = 8;
 
+std::string node_name(const State& state, NodeId node) {
+  return std::string(state.setup().topology->node_name(node));
+}
+
 }  // namespace
 
 DecisionLog::~DecisionLog() {
@@ -48,10 +52,6 @@ void DecisionLog::end_burst() {
             {{"lines_left_out", left_out}});
 }
 
-std::string DecisionLog::name(NodeId node) const {
-  return state_.setup().topology->node_name(node);
-}
-
 std::string DecisionLog::name(JobId job) const {
   return job.valid() && state_.has(job) ? state_.job(job).name : std::string("-");
 }
@@ -62,7 +62,7 @@ void DecisionLog::on(const JobStarted& event) {
   for (const PlacedGang& gang : event.gangs) {
     for (const NodeDevices& at : gang.allocation.ranks) {
       if (++count > kNodesNamed) continue;
-      nodes += (nodes.empty() ? "" : ",") + name(at.node);
+      nodes += (nodes.empty() ? "" : ",") + node_name(state_, at.node);
     }
   }
   if (count > kNodesNamed) nodes += fmt::format(" and {} more", count - kNodesNamed);
@@ -79,7 +79,8 @@ void DecisionLog::on(const JobResized& event) {
 
 void DecisionLog::on(const JobStopping& event) {
   const std::string reason(word_of(event.reason));
-  const std::string node = event.blame.node.valid() ? name(event.blame.node) : std::string("-");
+  const std::string node =
+      event.blame.node.valid() ? node_name(state_, event.blame.node) : std::string("-");
   if (event.reason == StopReason::kInfra) {
     warning("job lost its attempt", {{"job", event.job.value()},
                                      {"name", name(event.job)},
@@ -131,27 +132,30 @@ void DecisionLog::on(const NodeChanged& event) {
                    event.blame.layer != FaultLayer::kNone;
   if (bad) {
     const std::string& why = event.blame.evidence.empty() ? record.out_why : event.blame.evidence;
-    warning("node fault", {{"node", name(event.node)}, {"state", health}, {"why", why}});
+    warning("node fault",
+            {{"node", node_name(state_, event.node)}, {"state", health}, {"why", why}});
   } else {
     const std::string& why = event.blame.evidence.empty() ? record.drain_why : event.blame.evidence;
-    info("node changed", {{"node", name(event.node)}, {"state", health}, {"why", why}});
+    info("node changed",
+         {{"node", node_name(state_, event.node)}, {"state", health}, {"why", why}});
   }
 }
 
 void DecisionLog::on(const NodeAccused& event) {
   warning("a job says that its node is at fault", {{"job", event.job.value()},
-                                                   {"node", name(event.node)},
+                                                   {"node", node_name(state_, event.node)},
                                                    {"verdict", std::string(word_of(event.verdict))},
                                                    {"why", event.evidence}});
 }
 
 void DecisionLog::on(const LemonFound& event) {
   warning("node fails more often than its like",
-          {{"node", name(event.node)}, {"faults", event.faults}});
+          {{"node", node_name(state_, event.node)}, {"faults", event.faults}});
 }
 
 void DecisionLog::on(const SpareSet& event) {
-  info(event.spare ? "node is a spare" : "node is no spare any more", {{"node", name(event.node)}});
+  info(event.spare ? "node is a spare" : "node is no spare any more",
+       {{"node", node_name(state_, event.node)}});
 }
 
 void DecisionLog::on(const PowerLimitSet& event) {
@@ -165,21 +169,22 @@ void DecisionLog::on(const PowerLimitSet& event) {
 
 void DecisionLog::on(const NodeLent& event) {
   if (event.hold.empty()) {
-    return info(event.managed ? "node is not lent" : "node is the cluster's own",
-                {{"node", name(event.node)}, {"state", std::string(word_of(event.health))}});
+    return info(
+        event.managed ? "node is not lent" : "node is the cluster's own",
+        {{"node", node_name(state_, event.node)}, {"state", std::string(word_of(event.health))}});
   }
   const bool limited = event.until != Instant::max();
-  info("node is lent", {{"node", name(event.node)},
+  info("node is lent", {{"node", node_name(state_, event.node)},
                         {"hold", event.hold},
                         {"until", limited ? event.until.text() : std::string("no end")}});
 }
 
 void DecisionLog::on(const ForeignSet& event) {
   if (event.claim == ForeignClaim::kNone) {
-    return info("nobody else uses the node", {{"node", name(event.node)}});
+    return info("nobody else uses the node", {{"node", node_name(state_, event.node)}});
   }
   const bool limited = event.until != Instant::max();
-  info("others use the node", {{"node", name(event.node)},
+  info("others use the node", {{"node", node_name(state_, event.node)},
                                {"who", event.who},
                                {"until", limited ? event.until.text() : std::string("no end")}});
 }
@@ -209,6 +214,13 @@ void DecisionLog::on(const ServiceUpdating& event) {
 void DecisionLog::on(const ServiceUpdated& event) {
   const std::string_view what = event.outcome.empty() ? "update done" : "update given up";
   info(what, {{"service", event.service.value()}, {"why", event.outcome}});
+}
+
+void DecisionLog::on(const ServiceScaled& event) {
+  info("service is scaled", {{"service", event.service.value()},
+                             {"from", event.before},
+                             {"to", event.replicas},
+                             {"why", event.why}});
 }
 
 void DecisionLog::on(const MaintenanceSet& event) {

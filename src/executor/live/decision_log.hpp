@@ -47,6 +47,7 @@ class DecisionLog {
   void on(const ReplicaChanged& event);
   void on(const ServiceUpdating& event);
   void on(const ServiceUpdated& event);
+  void on(const ServiceScaled& event);
   void on(const MaintenanceSet& event);
   /// Other events write no line.
   template <class Other>
@@ -55,7 +56,6 @@ class DecisionLog {
   [[nodiscard]] bool may_write(std::uint64_t lines_max);
   void warning(std::string_view message, LogFields fields);
   void end_burst();
-  [[nodiscard]] std::string name(NodeId node) const;
   [[nodiscard]] std::string name(JobId job) const;
 
   Env env_;

@@ -29,8 +29,8 @@ RateCounts slower_than(const LatencyHistogram& times, const std::optional<Second
 CanaryArm arm_of(const ArmReport& report, const SloSpec& slo) {
   return {.requests = report.requests,
           .failed = report.failed,
-          .slow_first = slower_than(report.ttft, slo.ttft_p99),
-          .slow_next = slower_than(report.tpot, slo.tpot_p99),
+          .slow_first = slower_than(report.ttft, tail_of(slo.ttft)),
+          .slow_next = slower_than(report.tpot, tail_of(slo.tpot)),
           .quality = {report.scores, report.score_sum}};
 }
 

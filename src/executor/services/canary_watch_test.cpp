@@ -83,9 +83,9 @@ TEST_F(CanaryWatchTest, LatenciesCountByTheTargetsOfTheService) {
     counts_.others.tpot.add(Duration::milliseconds(20));
   }
   EXPECT_FALSE(judge()) << "there is no target";
-  slo_.tpot_p99 = Seconds(0.05);
+  slo_.tpot.p99 = Seconds(0.05);
   EXPECT_EQ(judge()->of, CanaryVerdict::Of::kGiveUp);
-  slo_.tpot_p99 = Seconds(0.2);
+  slo_.tpot.p99 = Seconds(0.2);
   EXPECT_FALSE(judge());
 }
 

@@ -2,6 +2,8 @@
 // and what gateways measure, on a controller whose agents the test plays.
 #include "executor/services/service_book.hpp"
 
+#include <utility>
+
 #include "executor/controller_test.hpp"
 
 namespace orrery {
@@ -34,7 +36,7 @@ class ServiceBookTest : public ControllerTest {
   }
   void report(ReplicaPhase phase, const ReplicaPace& pace = {}) {
     AttemptReport state{.stage = RankStage::kRunning, .up_epoch = 0};
-    state.replica = ReplicaReport{phase, "127.0.0.1:4711", 31, 8, pace};
+    state.replica = ReplicaReport{phase, "127.0.0.1:4711", 31, 8, pace, 4096, "127.0.0.1:4712"};
     report(state);
   }
   /// The program of the replica fails, for good.
@@ -45,7 +47,7 @@ class ServiceBookTest : public ControllerTest {
     await([&] { return controller_->state().job(job()).phase == JobPhase::kFailed; });
   }
   ServiceBook& book() {
-    if (!book_) book_.emplace(controller_->state(), controller_->host().clock());
+    if (!book_) book_.emplace(controller_->state(), controller_->host().clock(), "key");
     return *book_;
   }
   void TearDown() override {
@@ -85,8 +87,13 @@ TEST_F(ServiceBookTest, AReplicaIsInTheTableFromReadyUntilItStops) {
   const RouteTable ready = book().table();
   ASSERT_EQ(ready.services[0].replicas.size(), 1u);
   EXPECT_GT(ready.epoch, before);
-  EXPECT_EQ(ready.services[0].replicas[0], (RoutedReplica{job().value(), 1, "10.0.0.1:4711", 8, 1}))
+  RoutedReplica replica = ready.services[0].replicas[0];
+  EXPECT_GT(std::exchange(replica.usd_s, 0), 0);
+  EXPECT_EQ(std::exchange(replica.kv_tokens, 0), 4096u);
+  EXPECT_EQ(std::exchange(replica.kv_events, ""), "10.0.0.1:4712");
+  EXPECT_EQ(replica, (RoutedReplica{job().value(), 1, "10.0.0.1:4711", 8, 1}))
       << "the port is the replica's, the address its agent's";
+  EXPECT_EQ(book().table().epoch, ready.epoch) << "dollars that hardly change are no change";
   report(ReplicaPhase::kDraining);
   EXPECT_TRUE(book().table().services[0].replicas.empty());
   EXPECT_GT(book().table().epoch, ready.epoch);
@@ -95,8 +102,8 @@ TEST_F(ServiceBookTest, AReplicaIsInTheTableFromReadyUntilItStops) {
 TEST_F(ServiceBookTest, ShowsEachReplicaAndWhatTheGatewaysMeasured) {
   run_service(2);
   report(ReplicaPhase::kReady, {.prefill_tokens_s = 1000, .step_s = 0.01, .step_full_s = 0.02});
-  book().take(measured(0, 0));
-  book().take(measured(0, 40));
+  ASSERT_TRUE(book().take(measured(0, 0)));
+  ASSERT_TRUE(book().take(measured(0, 40)));
   const ServiceSummary summary = book().summary(JobId(1));
   EXPECT_EQ(summary.id, 0u);
   EXPECT_EQ(summary.name, "chat");
@@ -114,6 +121,8 @@ TEST_F(ServiceBookTest, ShowsEachReplicaAndWhatTheGatewaysMeasured) {
   // A request has a slot for 0.1 s of prefill and an eighth of 50 steps of 0.02 s.
   EXPECT_NEAR(summary.predicted->tokens_s, 50 / (0.1 + 50 * 0.02 / 8), 1e-6);
   EXPECT_TRUE(summary.usd_per_million_tokens);
+  const RoutedReplica routed = book().table().services[0].replicas.at(0);
+  EXPECT_EQ(routed.pace, (ReplicaPace{1000, 0.01, 0.02}));
 }
 
 TEST_F(ServiceBookTest, TheTableCarriesTheTenantsOfTheSpecAndHowManyGatewaysShareTheirLimits) {
@@ -121,21 +130,59 @@ TEST_F(ServiceBookTest, TheTableCarriesTheTenantsOfTheSpecAndHowManyGatewaysShar
   const GatewayReport first = measured(0, 1);
   GatewayReport second = measured(0, 1);
   second.gateway = "g2";
-  book().take(first);
-  book().take(second);
+  ASSERT_TRUE(book().take(first));
+  ASSERT_TRUE(book().take(second));
   EXPECT_EQ(book().table().gateways, 1u) << "no tenant has a limit";
   std::string text = service("other", 1);
   text.replace(text.find("model: gpt"), 10, "model: own");
   ASSERT_TRUE(submit(text +
                      "tenants: [{name: lab, weight: 2, priority: 1, tokens_per_s: 50}, key-1]\n"
-                     "slo: {batch_deadline: 60 s}\n"));
+                     "slo: {batch_deadline: 60 s, ttft_p99: 800 ms, tpot_p99: 50 ms}\n"));
   const RouteTable table = book().table();
   ASSERT_EQ(table.services.size(), 2u);
   EXPECT_TRUE(table.services[0].tenants.empty());
   const RoutedService& other = table.services[1];
   EXPECT_EQ(other.tenants, (std::vector<RoutedTenant>{{"lab", 2, 1, 50}, {"key-1", 1, 0, 0}}));
   EXPECT_EQ(other.batch_deadline_s, 60);
+  EXPECT_EQ(other.ttft_p99_s, 0.8);
+  EXPECT_EQ(other.tpot_p99_s, 0.05);
   EXPECT_EQ(table.gateways, 2u);
+}
+
+TEST_F(ServiceBookTest, SeveralGatewaysAreToldOfEachOther) {
+  GatewayReport report = measured(0, 1);
+  report.peer_address = "10.0.0.1:9000";
+  ASSERT_TRUE(book().take(report));
+  const RouteTable alone = book().table();
+  EXPECT_FALSE(alone.peers);
+  report.gateway = "g2";
+  report.peer_address = "";
+  ASSERT_TRUE(book().take(report));
+  EXPECT_EQ(book().table().epoch, alone.epoch) << "it cannot be told anything";
+  report.peer_address = "10.0.0.2:9000";
+  ASSERT_TRUE(book().take(report));
+  const RouteTable both = book().table();
+  EXPECT_GT(both.epoch, alone.epoch);
+  EXPECT_EQ(
+      both.peers,
+      (RoutedPeers{.key = "key", .gateways = {{"g1", "10.0.0.1:9000"}, {"g2", "10.0.0.2:9000"}}}));
+}
+
+TEST_F(ServiceBookTest, ASecondGatewayOfANameIsRefusedUntilTheFirstIsSilent) {
+  GatewayReport first = measured(0, 1);
+  first.process = 7;
+  GatewayReport second = measured(0, 9);
+  second.process = 8;
+  ASSERT_TRUE(book().take(first));
+  ASSERT_TRUE(book().take(first)) << "it reports again";
+  const Status refused = book().take(second);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("\"g1\" reports, at http://127.0.0.1:8080"),
+            std::string::npos)
+      << refused.error().message;
+  // The first is not heard again, as if it had been started anew.
+  await([&] { return book().take(second).has_value(); });
+  EXPECT_FALSE(book().take(first));
 }
 
 TEST_F(ServiceBookTest, AddsUpWhatGatewaysCountedOfEachTenant) {
@@ -145,8 +192,8 @@ TEST_F(ServiceBookTest, AddsUpWhatGatewaysCountedOfEachTenant) {
   GatewayReport second = measured(0, 1);
   second.gateway = "g2";
   second.services[0].tenants = {{"b", {.failed = 3}}, {"c", {.shed = 4, .prompt_tokens = 5}}};
-  book().take(first);
-  book().take(second);
+  ASSERT_TRUE(book().take(first));
+  ASSERT_TRUE(book().take(second));
   const std::vector<CallerCounts> tenants = book().summary(JobId(0)).measured.tenants;
   ASSERT_EQ(tenants.size(), 3u);
   EXPECT_EQ(tenants[0].name, "a");
@@ -158,10 +205,10 @@ TEST_F(ServiceBookTest, AddsUpWhatGatewaysCountedOfEachTenant) {
 
 TEST_F(ServiceBookTest, AGatewayThatStartsAnewDoesNotTakeTokensBack) {
   run_service(1);
-  book().take(measured(0, 10));
-  book().take(measured(0, 30));
+  ASSERT_TRUE(book().take(measured(0, 10)));
+  ASSERT_TRUE(book().take(measured(0, 30)));
   const double after_twenty = book().summary(JobId(0)).usd_per_million_tokens.value();
-  book().take(measured(0, 20));
+  ASSERT_TRUE(book().take(measured(0, 20)));
   EXPECT_LE(book().summary(JobId(0)).usd_per_million_tokens.value(), after_twenty * 1.5);
   EXPECT_EQ(book().summary(JobId(0)).measured.counts.completed, 20u);
 }
@@ -169,8 +216,8 @@ TEST_F(ServiceBookTest, AGatewayThatStartsAnewDoesNotTakeTokensBack) {
 TEST_F(ServiceBookTest, TheDollarsOfArchivedReplicasStayInTheSum) {
   run_service(2);
   report(ReplicaPhase::kReady);
-  book().take(measured(0, 0));
-  book().take(measured(0, 10));
+  ASSERT_TRUE(book().take(measured(0, 0)));
+  ASSERT_TRUE(book().take(measured(0, 10)));
   // Else the other replica would have the node.
   bool drained = false;
   controller_->command(DrainNode{.node = launch_.order.to.node, .why = "a test"}, "",
@@ -193,7 +240,7 @@ TEST_F(ServiceBookTest, AReplicaThatFailedIsShownForADay) {
   EXPECT_EQ(book().summary(JobId(1)).replicas[0].state, "failed");
   const ControlClock next_day(real_->env().clock,
                               controller_->host().clock().now() + Duration::hours(25));
-  const ServiceSummary later = ServiceBook(controller_->state(), next_day).summary(JobId(1));
+  const ServiceSummary later = ServiceBook(controller_->state(), next_day, "").summary(JobId(1));
   ASSERT_EQ(later.replicas.size(), 1u);
   EXPECT_EQ(later.replicas[0].job, JobId(1));
 }
@@ -228,15 +275,47 @@ TEST_F(ServiceBookTest, ACanaryIsInTheTableAndIsJudgedByTheReportsOfAllGateways)
   gateway.services[0].canary = CanaryReport{.revision = 2, .canary = {}, .others = {}};
   gateway.services[0].canary->canary = {.requests = 10, .failed = 8};
   gateway.services[0].canary->others = {.requests = 100};
-  book().take(gateway);
+  ASSERT_TRUE(book().take(gateway));
   gateway.gateway = "g2";
-  book().take(gateway);
+  ASSERT_TRUE(book().take(gateway));
   EXPECT_TRUE(book().judge_canaries().empty()) << "no replica of it is ready";
   const std::optional<UpdateView> update = book().summary(job()).update;
   ASSERT_TRUE(update && update->canary);
   EXPECT_EQ(update->canary->requests, 20u);
   EXPECT_EQ(update->canary->stages, 1u);
   EXPECT_EQ(update->canary->waits_for, "a replica of the new revision");
+}
+
+TEST_F(ServiceBookTest, AServiceThatRestsIsWokenByARequestThatWaits) {
+  run_service(service("chat", 1) + "scaling: {min: 0, max: 4}\n");
+  EXPECT_EQ(book().table().services.at(0).wakes_in_s, 130) << "a start may take a minute, twice";
+  report(ReplicaPhase::kReady);
+  EXPECT_EQ(book().table().services.at(0).wakes_in_s, 20);
+  GatewayReport gateway = measured(0, 1);
+  ASSERT_TRUE(book().take(gateway));
+  EXPECT_TRUE(book().scale_orders().empty());
+  bool told = false;
+  controller_->command(ScaleOrder{JobId(0), 0, "idle"}, "",
+                       [&](const Result<JobId>&) { told = true; });
+  await([&] { return told; });
+  report({.stage = RankStage::kGone, .up_epoch = 0});
+  await([&] { return controller_->state().job(job()).phase == JobPhase::kHeld; });
+  const ServiceSummary rests = book().summary(JobId(0));
+  EXPECT_EQ(rests.replicas.at(0).state, "resting");
+  ASSERT_TRUE(rests.aims.scaling);
+  EXPECT_EQ(rests.aims.scaling->replicas, 0u);
+  EXPECT_EQ(rests.aims.scaling->max, 4u);
+  EXPECT_EQ(rests.aims.scaling->last->why, "idle");
+  ASSERT_EQ(book().table().services.size(), 1u);
+  EXPECT_TRUE(book().table().services[0].replicas.empty());
+  ASSERT_TRUE(book().take(gateway));
+  EXPECT_TRUE(book().scale_orders().empty()) << "no request waits";
+  gateway.services[0].waiting = 1;
+  ASSERT_TRUE(book().take(gateway));
+  const std::vector<ScaleOrder> orders = book().scale_orders();
+  ASSERT_EQ(orders.size(), 1u);
+  EXPECT_EQ(orders[0].service, JobId(0));
+  EXPECT_EQ(orders[0].replicas, 1u);
 }
 
 TEST(ServiceNames, FollowFromTheNamesOfTheJobs) {

@@ -8,6 +8,7 @@
 #include "base/format/document.hpp"
 #include "base/format/field_writer.hpp"
 #include "base/text/utf8.hpp"
+#include "control/services/service_updates.hpp"
 #include "executor/services/service_book.hpp"
 #include "workload/job_spec.hpp"
 
@@ -22,13 +23,31 @@ Result<JobSpec> spec_of(const std::string& text, const std::string& file) {
   return read_job_spec(*document);
 }
 
-/// Returns the text of what a replica of a spec runs, with what it asks for.
-std::string replica_text(JobSpec spec) {
+/// Returns the text of a revision: what its replicas run and ask for, and the service's terms.
+std::string revision_text(JobSpec spec) {
   for (RoleSpec& role : spec.roles) role.replicas = 1;
   spec.service.rollout = {};
   spec.hold = false;
   spec.after.clear();
   return write_job_spec(spec);
+}
+
+/// Returns the text of what a replica of a spec runs, with what it asks for.
+std::string replica_text(JobSpec spec) {
+  spec.service.slo = {};
+  spec.service.tenants.clear();
+  spec.service.scaling.reset();
+  spec.service.quality = {};
+  return revision_text(std::move(spec));
+}
+
+/// Returns how many replicas a service is to have: where it is scaled and the text asks for as many
+/// as the one before, as many as its clients need now.
+std::uint32_t replicas_of(const JobSpec& spec, const JobSpec& known, std::uint32_t now) {
+  const std::uint32_t asked = spec.roles.front().replicas;
+  const std::optional<ScalingSpec>& scaling = spec.service.scaling;
+  if (!scaling || asked != known.roles.front().replicas) return asked;
+  return std::clamp(now, std::max(scaling->min, 1U), scaling->max);
 }
 
 /// Returns the terms of an update. Precondition: check_service() of the spec.
@@ -117,11 +136,17 @@ Result<UpdateService> service_change(const State& state, JobId replica, const Jo
     const Result<JobSpec> known = spec_of(each->texts.spec, "the service's spec");
     if (!known) return tl::unexpected(known.error());
     if (Status alike = check_alike(*spec, *known); !alike) return forward_error(alike);
-    if (replica_text(*spec) == replica_text(*known)) {
-      change.replica = *each->replica;
-      change.texts = each->texts;
-      return change;
+    if (each == running.front()) {
+      change.replicas = replicas_of(*spec, *known, wanted_replicas(state, *service));
     }
+    if (replica_text(*spec) != replica_text(*known)) continue;
+    change.replica = *each->replica;
+    if (revision_text(*spec) == revision_text(*known)) {
+      change.texts = each->texts;
+    } else {
+      change.revision = each->number;
+    }
+    return change;
   }
   for (const ServiceRevision* each : running) {
     const Result<JobSpec> known = spec_of(each->texts.spec, "the service's spec");

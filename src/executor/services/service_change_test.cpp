@@ -71,6 +71,32 @@ TEST_F(ServiceChangeTest, ASpecThatDiffersInItsReplicasAloneKeepsTheRevision) {
   EXPECT_EQ(service().live.size(), 1u);
 }
 
+TEST_F(ServiceChangeTest, OtherTermsAreThoseOfTheSameRevisionWhoseReplicasStay) {
+  const std::string terms = "slo: {ttft_p99: 1 s}\ntenants: [lab]\nscaling: {max: 4}\n";
+  EXPECT_EQ(update(spec("", kFirst + terms)), "");
+  EXPECT_EQ(service().update->to.number, 1u);
+  EXPECT_NE(service().update->to.texts.spec.find("ttft_p99"), std::string::npos);
+  EXPECT_EQ(service().live, std::set<JobId>{JobId(0)});
+  EXPECT_EQ(update(spec(", replicas: 3", kFirst + terms)), "");
+  EXPECT_EQ(service().live.size(), 3u);
+  EXPECT_EQ(update(spec(", replicas: 3", kFirst + terms + "rollout: {surge: 2}\n")), "");
+  EXPECT_EQ(service().update->replicas, 3u);
+  EXPECT_EQ(service().update->to.number, 1u);
+}
+
+TEST_F(ServiceChangeTest, AScaledServiceKeepsItsNumberWhereTheTextDoes) {
+  EXPECT_EQ(update(spec("", std::string(kFirst) + "scaling: {max: 4}\n")), "");
+  bool told = false;
+  controller_->command(ScaleOrder{JobId(0), 3, "load"}, "",
+                       [&](const Result<JobId>&) { told = true; });
+  await([&] { return told; });
+  EXPECT_EQ(service().update->replicas, 3u);
+  EXPECT_EQ(update(spec("", std::string(kFirst) + "scaling: {max: 6}\n")), "");
+  EXPECT_EQ(service().update->replicas, 3u);
+  EXPECT_EQ(update(spec("", std::string(kFirst) + "scaling: {max: 2}\n")), "");
+  EXPECT_EQ(service().update->replicas, 2u);
+}
+
 TEST_F(ServiceChangeTest, WhatIsOfNoServiceOrAnotherOneIsRefusedWithItsPlace) {
   EXPECT_EQ(
       update(spec("", "revisions: [{model: gpt, artifact: /models/2}]\n")),

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <utility>
 
+#include "serving/routing/shedding.hpp"
+
 namespace orrery {
 
 CallAdmission::CallAdmission(GatewayService& service, CallerAccount& account,
@@ -23,6 +25,19 @@ bool CallAdmission::reserve(std::uint64_t tokens, Instant now) {
   reserved_ = account_.bucket.take(tokens, now);
   refused_ = !reserved_;
   return reserved_;
+}
+
+bool CallAdmission::sheds(GatewayCore& core, const RouteDecision& decision) const {
+  const bool full =
+      decision.outcome == RouteOutcome::kWait || decision.outcome == RouteOutcome::kShed;
+  if (!full || class_ == ServiceClass::kBatch) return false;
+  const double target_s = core.router().targets_of(*service_.index).ttft_s;
+  if (target_s <= 0) return false;
+  const double tokens = service_.queue.order().tokens_ahead(flow_, tokens_);
+  const double ahead = tokens / static_cast<double>(std::max<std::uint64_t>(tokens_, 1)) +
+                       static_cast<double>(service_.queue.picks());
+  const double ttft_s = predicted_ttft(core.router(), decision, ahead);
+  return core.draws().uniform() < shed_chance(ttft_s / target_s, core.options().shed_beyond);
 }
 
 void CallAdmission::serve() {

@@ -15,7 +15,7 @@
 #include "gateway/error_answer.hpp"
 #include "gateway/gateway_core.hpp"
 #include "http/web_headers.hpp"
-#include "serving/fair_queue.hpp"
+#include "serving/admission/fair_queue.hpp"
 
 namespace orrery {
 
@@ -29,11 +29,14 @@ class CallAdmission {
   /// How long the request waits where others wait for `usual`: those of class batch have a time of
   /// their own.
   [[nodiscard]] Duration patience(Duration usual) const {
-    return class_ == ServiceClass::kBatch ? service_.batch_wait : usual;
+    return class_ == ServiceClass::kBatch ? service_.waits.batch : usual;
   }
   /// Takes tokens from the tenant's limit. False: there is no room, and the request is refused.
   [[nodiscard]] bool reserve(std::uint64_t tokens, Instant now);
   [[nodiscard]] bool refused() const { return refused_; }
+  /// Whether the request, for which a decision found no room, is refused as it would be answered
+  /// too late (serving/routing/shedding.hpp).
+  [[nodiscard]] bool sheds(GatewayCore& core, const RouteDecision& decision) const;
 
   /// Notes that the call goes to a replica: out of the queue, or without having waited.
   void serve();

@@ -180,6 +180,36 @@ TEST_F(AdmissionTest, BatchWaitsUntilItsDeadline) {
   ASSERT_TRUE(receives(batch, "overloaded"));
 }
 
+TEST_F(AdmissionTest, RequestsThatWouldBeFarTooLateAreRefusedAtOnceUnlessTheyAreBatch) {
+  ScriptedReplica replica(env_->loop());
+  replica.react = [](WebExchange&) {};
+  start({.queue_wait = Duration::seconds(60), .router = {.in_flight_max = 1}});
+  RouteTable table = table_of({replica.address()});
+  table.services[0].ttft_p99_s = 1e-6;  // a request takes seconds: it is millions of times late
+  table.services[0].replicas[0].slots = 1;
+  table.services[0].replicas[0].pace = {1000, 0.1, 0.1};
+  gateway_->set_table(table);
+  std::size_t calls = 0;
+  for (const char* mark : {"a", "b"}) send(by("all", mark), ++calls);
+  ASSERT_TRUE(run_until([&] { return replica.kept.size() == 2; })) << "all that it has room for";
+  int refused = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::string answer = ask(by("org", "c"));
+    if (!answer.starts_with("HTTP/1.1 429")) continue;
+    ++refused;
+    EXPECT_NE(answer.find("Retry-After: "), std::string::npos) << answer;
+  }
+  EXPECT_EQ(refused, 20);
+  send(by("org", "d", R"(,"service_tier":"flex")"), ++calls);
+  EXPECT_EQ(usage_of("org").counts.shed, 20u);
+  // Where nothing is refused, requests wait.
+  start({.shed_beyond = 0, .router = {.in_flight_max = 1}});
+  gateway_->set_table(table);
+  calls = 0;
+  for (const char* mark : {"a", "b", "c", "d"}) send(by("all", mark), ++calls);
+  EXPECT_EQ(usage_of("root").counts.shed, 0u);
+}
+
 TEST_F(AdmissionTest, CountsWhatEachTenantUsesOfEmbeddingsToo) {
   ScriptedReplica replica(env_->loop());
   replica.react = [](WebExchange& exchange) {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "serving/admission/tenant_terms.hpp"
+#include "serving/admission/token_bucket.hpp"
 #include "serving/gateway_report.hpp"
-#include "serving/tenant_terms.hpp"
-#include "serving/token_bucket.hpp"
 
 namespace orrery {
 

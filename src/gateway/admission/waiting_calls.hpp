@@ -2,14 +2,15 @@
 // turn.
 //
 // A service of the gateway has one (gateway/gateway_core.hpp), which borrows the calls; each takes
-// itself out before it ends. The order is that of serving/fair_queue.hpp. On the loop's thread.
+// itself out before it ends. The order is that of serving/admission/fair_queue.hpp. On the
+// loop's thread.
 // Invariant: each ticket of the queue has its call. Cost: that of the queue.
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
-#include "serving/fair_queue.hpp"
+#include "serving/admission/fair_queue.hpp"
 
 namespace orrery {
 

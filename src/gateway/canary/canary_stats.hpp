@@ -9,7 +9,7 @@
 
 #include "gateway/service_stats.hpp"
 #include "serving/gateway_report.hpp"
-#include "serving/route_table.hpp"
+#include "serving/routing/route_table.hpp"
 
 namespace orrery {
 

@@ -39,7 +39,7 @@ TokenUsage FollowedAnswer::usage(std::uint64_t prompt_estimate) const {
   if (!events_) return find_usage(tail_);
   if (events_->usage().known == TokenUsage::Known::kYes) return events_->usage();
   if (events_->chunks() == 0) return {};
-  return {TokenUsage::Known::kYes, prompt_estimate, events_->chunks()};
+  return {TokenUsage::Known::kYes, prompt_estimate, events_->chunks(), {}};
 }
 
 EndedRequest FollowedAnswer::ended(RequestEnd end, Instant arrived,

@@ -24,6 +24,9 @@ class FollowedAnswer {
   [[nodiscard]] int status() const { return status_; }
   /// Whether something of the body, its end included, has come.
   [[nodiscard]] bool has_body() const { return has_body_; }
+  [[nodiscard]] bool is_events() const { return events_.has_value(); }
+  /// Tokens of the prompt that the engine had in its cache; none: it does not tell.
+  [[nodiscard]] std::optional<std::uint64_t> cached_tokens() const { return usage(0).cached; }
   /// What is to be counted. `prompt_estimate`: tokens, where the replica tells of none.
   [[nodiscard]] EndedRequest ended(RequestEnd end, Instant arrived,
                                    std::uint64_t prompt_estimate) const;

@@ -21,7 +21,7 @@ bool is_before(const RouteCandidate& a, const RouteCandidate& b) {
   const bool a_chosen = a.verdict == CandidateVerdict::kChosen;
   const bool b_chosen = b.verdict == CandidateVerdict::kChosen;
   if (a_chosen != b_chosen) return a_chosen;
-  if (a.wait_s != b.wait_s) return a.wait_s < b.wait_s;
+  if (a.expected.wait_s != b.expected.wait_s) return a.expected.wait_s < b.expected.wait_s;
   return a.tokens != b.tokens ? a.tokens < b.tokens : a.replica < b.replica;
 }
 
@@ -52,8 +52,7 @@ PickedEndpoints pick_endpoints(const RouterState& router, RouteQuery query,
   if (picked.decision.outcome != RouteOutcome::kReplica) return picked;
   std::vector<RouteCandidate> usable;
   for (const RouteCandidate& each : picked.decision.candidates) {
-    const bool chosen = each.verdict == CandidateVerdict::kChosen;
-    if (chosen || each.verdict == CandidateVerdict::kSlower) usable.push_back(each);
+    if (could_take(each.verdict)) usable.push_back(each);
   }
   std::ranges::sort(usable, is_before);
   usable.resize(std::min(usable.size(), kEndpointsMax));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/router.hpp"
+#include "serving/routing/router.hpp"
 
 namespace orrery {
 

@@ -22,7 +22,7 @@ RouterState state_of(const std::vector<std::string>& endpoints) {
 
 RouteQuery query() {
   RouteQuery query;
-  query.tokens = 10;
+  query.prompt_tokens = 10;
   return query;
 }
 
@@ -30,15 +30,15 @@ TEST(PickedEndpoints, NamesFourOfManyWithTheLeastLoadedFirst) {
   RouterState state =
       state_of({"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1", "10.0.0.4:1", "10.0.0.5:1", "[::1]:1"});
   for (std::uint32_t slot = 0; slot < 5; ++slot) {
-    state.charge(slot, std::uint64_t{10} * (5 - slot), Instant());
+    state.charge(slot, {.work = {std::uint64_t{10} * (5 - slot), 0}}, {}, Instant());
   }
   EXPECT_EQ(pick_endpoints(state, query(), {}).text(), "[::1]:1,10.0.0.5:1,10.0.0.4:1,10.0.0.3:1");
 }
 
 TEST(PickedEndpoints, LeavesOutFullReplicasNamesAndWhatTheSubsetLacks) {
   RouterState state = state_of({"10.0.0.1:1", "host:1", "10.0.0.3:1", "10.0.0.4:1"});
-  state.charge(0, 10, Instant());
-  state.charge(0, 10, Instant());
+  state.charge(0, {.work = {10, 0}}, {}, Instant());
+  state.charge(0, {.work = {10, 0}}, {}, Instant());
   const PickedEndpoints any = pick_endpoints(state, query(), {});
   EXPECT_EQ(any.text(), "10.0.0.3:1,10.0.0.4:1");
   EXPECT_EQ(any.decision.slot, 2u);

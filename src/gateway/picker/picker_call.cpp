@@ -10,11 +10,6 @@
 namespace orrery {
 namespace {
 
-/// Bytes of a text for each of its tokens, roughly.
-constexpr std::uint64_t kTextBytesPerToken = 4;
-/// Weight of a request in the mean output of a service.
-constexpr double kNewest = 0.05;
-
 ErrorAnswer picker_error(int status, std::string message, std::string_view code,
                          std::string_view param = {}) {
   std::string_view type = status < 500 ? "invalid_request_error" : "server_error";
@@ -217,11 +212,14 @@ void PickerCall::pick() {
             "model_not_found", "model"),
         RequestEnd::kFailed);
   }
-  const auto mean = static_cast<std::uint64_t>(service_->output_tokens_mean);
+  const auto mean = static_cast<std::uint64_t>(service_->tokens.output_mean);
   const std::uint64_t limit = facts->output_tokens_max;
-  request_.prompt_tokens = request_.body.size() / kTextBytesPerToken + 1;
-  target_.tokens = request_.prompt_tokens + (limit == 0 ? mean : std::min(limit, mean));
-  target_.draw = desk_.core.draw();
+  request_.body_bytes = request_.body.size();
+  request_.prompt =
+      routed_prompt(request_.body, *facts, {service_->id, service_->tokens, desk_.core.now_wall()});
+  target_.output_tokens = limit == 0 ? mean : std::min(limit, mean);
+  target_.tokens = request_.prompt.tokens + target_.output_tokens;
+  target_.draw = desk_.core.draws().uniform();
   const Instant now = desk_.core.now();
   admission_.emplace(*service_, service_->tenants.of(*request_.key, now), facts->service_class);
   if (admission_->reserve(target_.tokens, now)) return dispatch();
@@ -233,7 +231,10 @@ PickedEndpoints PickerCall::choose_now(std::size_t waiting) const {
   if (!service_->index) return {};
   return pick_endpoints(desk_.core.router(),
                         {.service = *service_->index,
-                         .tokens = target_.tokens,
+                         .prompt_tokens = request_.prompt.tokens,
+                         .output_tokens = target_.output_tokens,
+                         .blocks = request_.prompt.blocks,
+                         .block_tokens = request_.prompt.block_tokens,
                          .excluded = {},
                          .waiting = waiting,
                          .draw = target_.draw,
@@ -246,6 +247,10 @@ void PickerCall::dispatch() {
   PickedEndpoints picked = choose_now(waiting);
   if (picked.decision.outcome == RouteOutcome::kReplica) {
     return answer_route(std::move(picked));
+  }
+  if (admission_->sheds(desk_.core, picked.decision)) {
+    picked.decision.outcome = RouteOutcome::kShed;
+    return refuse_waiting(picked);
   }
   // Envoy names other endpoints with another request alone.
   const bool hopeless = request_.subset && !picked.any_eligible;
@@ -262,6 +267,7 @@ void PickerCall::record(RouteDecision decision) {
                                          .service = service_->id,
                                          .epoch = desk_.core.table().epoch,
                                          .tokens = target_.tokens,
+                                         .prompt_tokens = request_.prompt.tokens,
                                          .time = desk_.core.now_wall(),
                                          .decision = std::move(decision)});
 }
@@ -274,7 +280,7 @@ void PickerCall::wait() {
   if (modes_.request != ext_proc::BUFFERED) return;
   // Envoy takes it where its max_message_timeout allows; else its own message_timeout holds.
   ext_proc::ProcessingResponse more_time;
-  const Duration limit = desk_.core.options().queue_wait;
+  const Duration limit = std::max(desk_.core.options().queue_wait, service_->waits.wakes_in);
   more_time.mutable_override_message_timeout()->set_seconds(limit.count_ns() / 1'000'000'000 + 1);
   stream_->send(more_time);
 }
@@ -299,20 +305,19 @@ RouteOutcome PickerCall::try_again() {
 
 void PickerCall::check_time(Instant now, RouteOutcome outcome) {
   const GatewayOptions& options = desk_.core.options();
-  const Duration limit =
-      admission_->patience(outcome == RouteOutcome::kNone ? options.wait : options.queue_wait);
+  const Duration limit = admission_->patience(
+      outcome == RouteOutcome::kNone ? replica_wait(*service_, options) : options.queue_wait);
   if (now >= arrived_ + limit) refuse_waiting(choose_now(0));
 }
 
-void PickerCall::charge(std::uint32_t slot) {
-  desk_.core.router().charge(slot, target_.tokens, desk_.core.now());
-  target_.charged = slot;
+void PickerCall::charge(std::uint32_t slot, const RouteLoad& load) {
+  target_.charge = desk_.core.router().charge(slot, load, request_.prompt.blocks, desk_.core.now());
 }
 
 void PickerCall::answer_route(PickedEndpoints picked) {
   phase_ = Phase::kAsked;
   admission_->serve();
-  charge(picked.decision.slot);
+  charge(picked.decision.slot, picked.decision.load);
   const bool has_key = !desk_.core.options().picker.tenant;
   const PickedRoute route{.endpoints = picked.text(),
                           .request_id = request_.id,
@@ -341,7 +346,7 @@ void PickerCall::on_answer_headers(const ext_proc::ProcessingRequest& message) {
   phase_ = Phase::kAnswering;
   const ext_proc::HttpHeaders& headers = message.response_headers();
   answer_.begin(status_of(headers), header_of(headers, "content-type").value_or(""));
-  if (target_.charged) note_served(served_of(message));
+  if (target_.charge) note_served(served_of(message));
   ext_proc::ProcessingResponse answer;
   set_header(*answer.mutable_response_headers()->mutable_response()->mutable_header_mutation(),
              "x-request-id", request_.id);
@@ -360,21 +365,24 @@ void PickerCall::note_served(std::string_view endpoint) {
         service_->canary.add_failure(router.replica(*slot).revision);
       }
     }
-    router.credit(*std::exchange(target_.charged, std::nullopt),
-                  {.tokens = target_.tokens, .done = 0}, desk_.core.now());
-    if (const auto slot = slot_of(router, served->key)) charge(*slot);
+    router.credit(*std::exchange(target_.charge, std::nullopt), {}, desk_.core.now());
+    const RequestWork work{request_.prompt.tokens, target_.output_tokens};
+    if (const auto slot = slot_of(router, served->key)) charge(*slot, {.work = work});
   }
-  if (!target_.charged) return;
+  if (!target_.charge) return;
   if (answer_.status() == 503) {
-    router.note_failure(*target_.charged, desk_.core.now());
+    router.note_failure(target_.charge->slot, desk_.core.now());
   } else {
-    router.note_success(*target_.charged);
+    router.note_success(target_.charge->slot);
   }
 }
 
 void PickerCall::on_answer_body(const ext_proc::HttpBody& body) {
   if (phase_ != Phase::kAnswering) return refuse_order();
   answer_.add(body.body(), desk_.core.now());
+  if (target_.charge && answer_.is_events() && !body.body().empty()) {
+    desk_.core.router().begin(*target_.charge, desk_.core.now());
+  }
   ext_proc::ProcessingResponse answer;
   ext_proc::BodyResponse& passed = *answer.mutable_response_body();
   if (modes_.answer != ext_proc::FULL_DUPLEX_STREAMED) {
@@ -404,7 +412,7 @@ void PickerCall::refuse_waiting(const PickedEndpoints& picked) {
   if (picked.decision.outcome != RouteOutcome::kNone) {
     double wait_s = 0;
     for (const RouteCandidate& each : picked.decision.candidates) {
-      wait_s = std::max(wait_s, each.wait_s);
+      wait_s = std::max(wait_s, each.expected.wait_s);
     }
     retry_after_ = static_cast<int>(std::clamp(wait_s + 1, 1.0, 60.0));
     return answer_now(
@@ -441,7 +449,8 @@ void PickerCall::settle(RequestEnd end) {
   if (service_ == nullptr) return;
   GatewayService& service = *std::exchange(service_, nullptr);
   GatewayCore& core = desk_.core;
-  const EndedRequest ended = answer_.ended(end, arrived_, request_.prompt_tokens);
+  EndedRequest ended = answer_.ended(end, arrived_, request_.prompt.tokens);
+  ended.over_limit = admission_ && admission_->refused();
   service.stats.add(ended, core.now());
   admission_->count(ended);
   // The tenant is charged the tokens used, where Envoy shows them.
@@ -450,22 +459,25 @@ void PickerCall::settle(RequestEnd end) {
     used = static_cast<double>(ended.prompt_tokens + ended.output_tokens);
   } else if (end == RequestEnd::kCompleted) {
     used = static_cast<double>(target_.tokens);
-  } else if (end == RequestEnd::kCancelled && target_.charged) {
-    used = static_cast<double>(request_.prompt_tokens);
+  } else if (end == RequestEnd::kCancelled && target_.charge) {
+    used = static_cast<double>(request_.prompt.tokens);
   }
   admission_->settle(used, core.now());
-  const bool learns = end == RequestEnd::kCompleted && answer_.knows_tokens();
-  if (learns) {
-    const auto output = static_cast<double>(ended.output_tokens);
-    service.output_tokens_mean += kNewest * (output - service.output_tokens_mean);
+  RouteDone done;
+  const std::optional<std::uint64_t> cached = answer_.cached_tokens();
+  if (end == RequestEnd::kCompleted && answer_.knows_tokens()) {
+    done = learn(service.tokens, {.body_bytes = request_.body_bytes,
+                                  .prompt = ended.prompt_tokens,
+                                  .cached = cached.value_or(0),
+                                  .output = ended.output_tokens,
+                                  .tpot_s = ended.tpot.count_seconds()});
+    if (target_.charge && cached) core.router().note_cached(*target_.charge, *cached);
   }
-  if (target_.charged) {
+  if (const auto charge = std::exchange(target_.charge, std::nullopt)) {
     EndedRequest of_replica = ended;
     if (answer_.status() >= 400) of_replica.end = RequestEnd::kFailed;
-    service.canary.add(core.router().replica(*target_.charged).revision, of_replica);
-    const std::uint64_t done = learns ? ended.prompt_tokens + ended.output_tokens : 0;
-    core.router().credit(*std::exchange(target_.charged, std::nullopt),
-                         {.tokens = target_.tokens, .done = done}, core.now());
+    service.canary.add(core.router().replica(charge->slot).revision, of_replica);
+    core.router().credit(*charge, done, core.now());
   }
   core.pump(service);
   desk_.look_soon();

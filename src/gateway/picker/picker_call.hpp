@@ -87,13 +87,15 @@ class PickerCall {
     std::optional<RoutedKey> key;
     std::optional<std::vector<std::string>> subset;
     std::string body;
-    std::uint64_t prompt_tokens = 0;  ///< estimated
-    BodyEnd end = BodyEnd::kEnded;    ///< kOpen: trailers follow
+    std::size_t body_bytes = 0;
+    RoutedPrompt prompt;
+    BodyEnd end = BodyEnd::kEnded;  ///< kOpen: trailers follow
   };
   struct Target {
-    std::uint64_t tokens = 0;               ///< to be charged
-    double draw = 0;                        ///< RouteQuery::draw
-    std::optional<std::uint32_t> charged;   ///< slot
+    std::uint64_t tokens = 0;         ///< of the prompt and the output, estimated
+    std::uint64_t output_tokens = 0;  ///< of these, of the output
+    double draw = 0;                  ///< RouteQuery::draw
+    std::optional<RouteCharge> charge;
     std::vector<PickedEndpoint> endpoints;  ///< as told to Envoy
   };
 
@@ -114,7 +116,7 @@ class PickerCall {
   void leave_queue();
   void answer_route(PickedEndpoints picked);
   void note_served(std::string_view endpoint);
-  void charge(std::uint32_t slot);
+  void charge(std::uint32_t slot, const RouteLoad& load);
 
   void answer_now(const ErrorAnswer& error, RequestEnd end);
   void refuse_waiting(const PickedEndpoints& picked);

@@ -177,9 +177,34 @@ TEST_F(SpanTest, AReceiverThatRefusesCostsSpansAndNothingElse) {
   }));
 }
 
+TEST_F(SpanTest, AReceiverThatBeginsToRefuseIsToldOfOnce) {
+  int status = 503;
+  receiver_.react = [&](WebExchange& exchange) { exchange.respond(status, "text/plain", ""); };
+  std::vector<std::string> told;
+  SpanExporter exporter(env_->loop(), {.endpoint = receiver_.address()}, "g",
+                        [&](const std::string& why) { told.push_back(why); });
+  const auto send = [&] {
+    const std::uint64_t before = exporter.sent() + exporter.dropped();
+    exporter.add({});
+    EXPECT_TRUE(run_until([&] { return exporter.sent() + exporter.dropped() > before; }));
+  };
+  send();
+  send();
+  EXPECT_EQ(told, std::vector<std::string>{"HTTP status 503"});
+  status = 200;
+  send();
+  status = 404;
+  send();
+  EXPECT_EQ(told, (std::vector<std::string>{"HTTP status 503", "HTTP status 404"}));
+  receiver_.close();
+  send();
+  EXPECT_EQ(told.size(), 2u);
+}
+
 TEST_F(SpanTest, NoMoreSpansWaitThanTheLimitAndAFullBatchLeavesAtOnce) {
   receiver_.react = [](WebExchange&) {};
-  SpanExporter exporter(env_->loop(), {.endpoint = receiver_.address()}, "g");
+  SpanExporter exporter(env_->loop(), {.endpoint = receiver_.address()}, "g",
+                        [](const std::string&) {});
   constexpr std::size_t kMore = 10;
   constexpr std::size_t kAll = SpanExporter::kBatchMax + SpanExporter::kWaitingMax + kMore;
   for (std::size_t i = 0; i < kAll; ++i) exporter.add({});

@@ -21,9 +21,10 @@ Result<SpanReceiver> read_span_receiver(std::string_view url) {
   const std::size_t slash = std::min(rest.find('/'), rest.size());
   SpanReceiver receiver{.endpoint = std::string(rest.substr(0, slash))};
   if (receiver.endpoint.empty() || receiver.endpoint.starts_with(':')) {
-    return input_error({}, fmt::format("\"{}\", expected http://HOST:PORT of a receiver of OTLP "
-                                       "over HTTP",
-                                       url));
+    return input_error(
+        {}, fmt::format("--otlp: \"{}\", expected http://HOST:PORT of a receiver of OTLP "
+                        "over HTTP",
+                        url));
   }
   const std::size_t bracket = receiver.endpoint.rfind(']');
   const std::size_t colon = receiver.endpoint.rfind(':');
@@ -36,11 +37,13 @@ Result<SpanReceiver> read_span_receiver(std::string_view url) {
   return receiver;
 }
 
-SpanExporter::SpanExporter(RealLoop& loop, SpanReceiver receiver, std::string gateway)
+SpanExporter::SpanExporter(RealLoop& loop, SpanReceiver receiver, std::string gateway,
+                           std::function<void(const std::string& why)> refused)
     : loop_(loop),
       client_(WebClient::make(loop, {.silence_max = Duration::seconds(10)})),
       receiver_(std::move(receiver)),
-      gateway_(std::move(gateway)) {}
+      gateway_(std::move(gateway)),
+      refused_(std::move(refused)) {}
 
 SpanExporter::~SpanExporter() {
   if (timer_) loop_.cancel(*timer_);
@@ -48,11 +51,11 @@ SpanExporter::~SpanExporter() {
 
 void SpanExporter::add(CallSpan span) {
   if (waiting_.size() >= kWaitingMax) {
-    ++dropped_;
+    ++counts_.dropped;
     return;
   }
   waiting_.push_back(std::move(span));
-  if (batch_ == 0 && waiting_.size() >= kBatchMax) {
+  if (running_.batch == 0 && waiting_.size() >= kBatchMax) {
     send();
   } else {
     send_later();
@@ -60,7 +63,7 @@ void SpanExporter::add(CallSpan span) {
 }
 
 void SpanExporter::send_later() {
-  if (timer_ || batch_ > 0 || waiting_.empty()) return;
+  if (timer_ || running_.batch > 0 || waiting_.empty()) return;
   timer_ = loop_.call_after(kPeriod, [this] {
     timer_.reset();
     send();
@@ -68,35 +71,36 @@ void SpanExporter::send_later() {
 }
 
 void SpanExporter::send() {
-  if (batch_ > 0 || waiting_.empty()) return;
-  batch_ = std::min(waiting_.size(), kBatchMax);
-  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(batch_);
+  if (running_.batch > 0 || waiting_.empty()) return;
+  running_.batch = std::min(waiting_.size(), kBatchMax);
+  const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(running_.batch);
   const std::vector<CallSpan> spans(std::make_move_iterator(waiting_.begin()),
                                     std::make_move_iterator(end));
   waiting_.erase(waiting_.begin(), end);
-  body_ = otlp_json(spans, gateway_);
-  status_ = 0;
+  running_.body = otlp_json(spans, gateway_);
+  running_.status = 0;
   constexpr std::array<WebHeader, 1> kHeaders{{{"Content-Type", "application/json"}}};
   call_ = client_->start(
       receiver_.endpoint,
-      {.method = "POST", .target = receiver_.path, .headers = kHeaders, .body = body_}, *this);
+      {.method = "POST", .target = receiver_.path, .headers = kHeaders, .body = running_.body},
+      *this);
 }
 
 void SpanExporter::on_end() {
-  (status_ >= 200 && status_ < 300 ? sent_ : dropped_) += batch_;
-  end_batch();
+  const bool taken = running_.status >= 200 && running_.status < 300;
+  end_batch(taken ? "" : fmt::format("HTTP status {}", running_.status));
 }
 
-void SpanExporter::on_error(const WebCallFailure&) {
-  dropped_ += batch_;
-  end_batch();
-}
+void SpanExporter::on_error(const WebCallFailure& failure) { end_batch(failure.error.message); }
 
-void SpanExporter::end_batch() {
-  const bool failed = status_ < 200 || status_ >= 300;
-  batch_ = 0;
+void SpanExporter::end_batch(const std::string& failure) {
+  (failure.empty() ? counts_.sent : counts_.dropped) += running_.batch;
+  running_.batch = 0;
+  const bool first = !failure.empty() && !refuses_;
+  refuses_ = !failure.empty();
+  if (first) refused_(failure);
   // A receiver that is away is not asked at the pace of the requests.
-  if (!failed && waiting_.size() >= kBatchMax) {
+  if (failure.empty() && waiting_.size() >= kBatchMax) {
     send();
   } else {
     send_later();

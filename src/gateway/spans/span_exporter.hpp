@@ -8,6 +8,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,16 +36,18 @@ class SpanExporter final : public WebCallEvents {
   static constexpr std::size_t kBatchMax = 256;
   static constexpr std::size_t kWaitingMax = 4096;
 
-  SpanExporter(RealLoop& loop, SpanReceiver receiver, std::string gateway);
+  /// `refused` is called with the reason when the receiver begins to take no spans.
+  SpanExporter(RealLoop& loop, SpanReceiver receiver, std::string gateway,
+               std::function<void(const std::string& why)> refused);
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
   ~SpanExporter() override;
 
   void add(CallSpan span);
-  [[nodiscard]] std::uint64_t sent() const { return sent_; }
-  [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+  [[nodiscard]] std::uint64_t sent() const { return counts_.sent; }
+  [[nodiscard]] std::uint64_t dropped() const { return counts_.dropped; }
 
-  void on_head(const WebResponseHead& head) override { status_ = head.status; }
+  void on_head(const WebResponseHead& head) override { running_.status = head.status; }
   void on_body(std::string_view) override {}
   void on_end() override;
   void on_error(const WebCallFailure& failure) override;
@@ -52,19 +55,25 @@ class SpanExporter final : public WebCallEvents {
  private:
   void send_later();
   void send();
-  void end_batch();
+  void end_batch(const std::string& failure);
 
   RealLoop& loop_;
   std::unique_ptr<WebClient> client_;
   SpanReceiver receiver_;
   std::string gateway_;
+  std::function<void(const std::string&)> refused_;
+  bool refuses_ = false;
   std::deque<CallSpan> waiting_;
-  std::string body_;       ///< of the call that runs
-  std::size_t batch_ = 0;  ///< spans in it; 0: no call runs
+  struct Running {
+    std::string body;       ///< of the call that runs
+    std::size_t batch = 0;  ///< spans in it; 0: no call runs
+    int status = 0;
+  } running_;
   std::optional<TimerId> timer_;
-  int status_ = 0;
-  std::uint64_t sent_ = 0;
-  std::uint64_t dropped_ = 0;
+  struct Counts {
+    std::uint64_t sent = 0;
+    std::uint64_t dropped = 0;
+  } counts_;
   WebCall call_;
 };
 

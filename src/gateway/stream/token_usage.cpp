@@ -49,7 +49,8 @@ TokenUsage find_usage(std::string_view json) {
   const auto prompt = count_named(*last, "\"prompt_tokens\"");
   const auto output = count_named(*last, "\"completion_tokens\"");
   if (!prompt && !output) return {};
-  return {TokenUsage::Known::kYes, prompt.value_or(0), output.value_or(0)};
+  return {TokenUsage::Known::kYes, prompt.value_or(0), output.value_or(0),
+          count_named(*last, "\"cached_tokens\"")};
 }
 
 bool holds_error(std::string_view json) {

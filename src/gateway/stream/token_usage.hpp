@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace orrery {
@@ -13,6 +14,7 @@ struct TokenUsage {
   enum class Known : std::uint8_t { kNo, kYes } known = Known::kNo;
   std::uint64_t prompt = 0;
   std::uint64_t output = 0;
+  std::optional<std::uint64_t> cached;  ///< of the prompt's, those that the engine had in its cache
 };
 
 /// Reads "usage" of an answer or of an event: its last one with numbers. Text that holds none, or

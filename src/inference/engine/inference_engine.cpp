@@ -86,9 +86,11 @@ struct InferenceEngine::Text {
   [[nodiscard]] std::span<const std::int32_t> block_tokens(std::size_t block) const {
     return std::span(tokens).subspan(block * kBlock, kBlock);
   }
+  [[nodiscard]] std::optional<KvBlockHash> last_hash() const {
+    return hashes.empty() ? std::nullopt : std::optional(hashes.back());
+  }
   [[nodiscard]] KvBlockHash next_hash() const {
-    const auto before = hashes.empty() ? std::nullopt : std::optional(hashes.back());
-    return KvBlockPool::chain(before, block_tokens(hashes.size()));
+    return KvBlockPool::chain(last_hash(), block_tokens(hashes.size()));
   }
 };
 
@@ -227,8 +229,9 @@ void InferenceEngine::plan_waiting(std::vector<Share>& shares, std::size_t& budg
 void InferenceEngine::publish_blocks(Text& text) {
   while ((text.hashes.size() + 1) * kBlock <= text.computed) {
     const std::size_t block = text.hashes.size();
-    text.hashes.push_back(text.next_hash());
-    pool_.publish(text.blocks[block], text.hashes.back(), text.block_tokens(block));
+    const KvBlockHash hash =
+        pool_.publish(text.blocks[block], text.last_hash(), text.block_tokens(block));
+    text.hashes.push_back(hash);
   }
 }
 
@@ -265,6 +268,11 @@ EngineStep InferenceEngine::step() {
     const Text& text = *share.text;
     const bool decodes = share.tokens == 1 && share.reaches_end() && text.generated() > 0;
     (decodes ? step.decode_sequences : step.prefill_tokens) += share.tokens;
+    if (decodes) {
+      step.decode_context += share.end();
+    } else {
+      step.prefill_pairs += share.tokens * text.computed + share.tokens * (share.tokens + 1) / 2;
+    }
     step.context_tokens += share.end();
     for (std::size_t i = text.computed; i < share.end(); ++i) {
       rows.push_back({.token = text.tokens[i],
@@ -288,6 +296,7 @@ EngineStep InferenceEngine::step() {
   for (const GenerationDelta& delta : step.deltas) {
     if (delta.finish != FinishReason::kNone) remove(delta.id);
   }
+  step.cache_events = pool_.take_events();
   return step;
 }
 

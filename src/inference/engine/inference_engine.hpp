@@ -48,7 +48,10 @@ struct EngineStep {
   std::size_t prefill_tokens = 0;    ///< tokens of prompts, and of texts that are computed again
   std::size_t decode_sequences = 0;  ///< texts of which the newest token was computed
   std::size_t context_tokens = 0;    ///< tokens that all texts of the step have in the cache
+  std::size_t decode_context = 0;    ///< of these, of texts of which the newest was computed
+  std::size_t prefill_pairs = 0;     ///< of a token of a prompt and a token that it attends to
   std::vector<GenerationDelta> deltas;
+  std::vector<KvEvent> cache_events;  ///< what its cache has got and lost
 };
 
 /// Totals since the engine was made.

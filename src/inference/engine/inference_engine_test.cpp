@@ -19,8 +19,10 @@ using Prompt = std::vector<std::int32_t>;
 /// An engine of a small model, and what it generated.
 class EngineForTest {
  public:
-  explicit EngineForTest(TransformerFamily family, const EngineLimits& limits = {})
-      : model_(ServedModelForTest::tiny(family)), engine_(model_.packed(), bytes_, limits) {}
+  explicit EngineForTest(TransformerFamily family, const EngineLimits& limits = {},
+                         WeightFormat weights = WeightFormat::kF32)
+      : model_(ServedModelForTest::tiny(family), {.weights = weights}),
+        engine_(model_.packed(), bytes_, limits) {}
 
   GenerationId submit(const Prompt& prompt, std::int64_t tokens) {
     return engine_.submit({.prompt = prompt, .sampling = {.tokens = tokens, .temperature = 0}});
@@ -82,20 +84,52 @@ TEST(InferenceEngine, SampledTokensAreThoseOfTheTrainersGenerate) {
   EXPECT_EQ(test.tokens(id), test.model().generated(prompt, options));
 }
 
-TEST(InferenceEngine, TextsGeneratedTogetherEqualTextsGeneratedAlone) {
+/// Generates texts together and each alone, and compares them.
+void check_together_and_alone(TransformerFamily family, WeightFormat weights) {
+  // A prompt takes several steps beside the decoding of others.
+  EngineForTest together(family, {.slots = 8, .step_tokens = 12}, weights);
+  EngineForTest alone(family, {}, weights);
+  std::vector<std::pair<GenerationId, GenerationId>> ids;
+  for (std::size_t i = 0; i < 12; ++i) {
+    const Prompt prompt = ServedModelForTest::random_tokens(1 + 7 * i, i);
+    const auto tokens = static_cast<std::int64_t>(5 + 3 * i);
+    ids.emplace_back(together.submit(prompt, tokens), alone.submit(prompt, tokens));
+    alone.finish();
+  }
+  together.finish();
+  for (const auto& [one, other] : ids) EXPECT_EQ(together.tokens(one), alone.tokens(other));
+}
+
+TEST(InferenceEngine, TextsGeneratedTogetherEqualTextsGeneratedAloneInEveryFormat) {
   for (const TransformerFamily family : {kGpt, kLlama}) {
-    // A prompt takes several steps beside the decoding of others.
-    EngineForTest together(family, {.slots = 8, .step_tokens = 12});
-    EngineForTest alone(family);
-    std::vector<std::pair<GenerationId, GenerationId>> ids;
-    for (std::size_t i = 0; i < 12; ++i) {
-      const Prompt prompt = ServedModelForTest::random_tokens(1 + 7 * i, i);
-      const auto tokens = static_cast<std::int64_t>(5 + 3 * i);
-      ids.emplace_back(together.submit(prompt, tokens), alone.submit(prompt, tokens));
-      alone.finish();
+    for (const WeightFormat weights :
+         {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8}) {
+      check_together_and_alone(family, weights);
     }
-    together.finish();
-    for (const auto& [one, other] : ids) EXPECT_EQ(together.tokens(one), alone.tokens(other));
+  }
+}
+
+/// The share of next tokens in which a format agrees with f32.
+double agreeing(TransformerFamily family, WeightFormat weights) {
+  EngineForTest exact(family);
+  EngineForTest rounded(family, {}, weights);
+  int equal = 0;
+  constexpr int kPrompts = 200;
+  for (std::uint64_t seed = 0; seed < kPrompts; ++seed) {
+    const Prompt prompt = ServedModelForTest::random_tokens(20, seed);
+    const GenerationId one = exact.submit(prompt, 1);
+    const GenerationId other = rounded.submit(prompt, 1);
+    exact.finish();
+    rounded.finish();
+    equal += exact.tokens(one) == rounded.tokens(other) ? 1 : 0;
+  }
+  return equal / static_cast<double>(kPrompts);
+}
+
+TEST(InferenceEngine, FormatsOfLessMemoryAgreeWithF32OnNearlyAllTokens) {
+  for (const TransformerFamily family : {kGpt, kLlama}) {
+    EXPECT_GE(agreeing(family, WeightFormat::kBf16), 0.95);
+    EXPECT_GE(agreeing(family, WeightFormat::kInt8), 0.9);
   }
 }
 
@@ -122,6 +156,8 @@ TEST(InferenceEngine, AStepDecodesAllRunningTextsBesideAPartOfAPrompt) {
   EXPECT_EQ(step.decode_sequences, 3U);
   EXPECT_EQ(step.prefill_tokens, 7U);
   EXPECT_EQ(step.context_tokens, 3U * 4 + 7);
+  EXPECT_EQ(step.decode_context, 3U * 4);
+  EXPECT_EQ(step.prefill_pairs, 7U * 8 / 2);
 }
 
 TEST(InferenceEngine, APromptThatBeginsLikeAnotherFindsItsBlocks) {

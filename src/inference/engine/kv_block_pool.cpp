@@ -1,12 +1,34 @@
 #include "inference/engine/kv_block_pool.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/assert.hpp"
-#include "base/format/xxh3.hpp"
 
 namespace orrery {
+namespace {
+
+/// Adds a block to what is told: to the event before, where it follows that one's last block.
+void add_stored(std::vector<KvEvent>& events, const std::optional<KvBlockHash>& before,
+                KvBlockHash hash, std::span<const std::int32_t> tokens) {
+  auto* last = events.empty() ? nullptr : std::get_if<KvBlocksStored>(&events.back());
+  if (last == nullptr || !before || last->hashes.back() != before->value) {
+    events.emplace_back(KvBlocksStored{.block_tokens = KvBlockPool::kTokens});
+    last = std::get_if<KvBlocksStored>(&events.back());
+    if (before) last->parent = before->value;
+  }
+  last->hashes.push_back(hash.value);
+  last->tokens.insert(last->tokens.end(), tokens.begin(), tokens.end());
+}
+
+void add_removed(std::vector<KvEvent>& events, KvBlockHash hash) {
+  auto* last = events.empty() ? nullptr : std::get_if<KvBlocksRemoved>(&events.back());
+  if (last == nullptr) {
+    last = std::get_if<KvBlocksRemoved>(&events.emplace_back(KvBlocksRemoved()));
+  }
+  last->hashes.push_back(hash.value);
+}
+
+}  // namespace
 
 KvBlockPool::KvBlockPool(std::size_t blocks) : blocks_(blocks) {
   empty_.reserve(blocks);
@@ -22,6 +44,7 @@ std::optional<KvBlockId> KvBlockPool::take() {
     id = unused_.front();
     unused_.pop_front();
     known_.erase(*blocks_[id].hash);
+    add_removed(events_, *blocks_[id].hash);
     blocks_[id].hash.reset();
   } else {
     return std::nullopt;
@@ -43,12 +66,16 @@ std::optional<KvBlockId> KvBlockPool::find(KvBlockHash hash, std::span<const std
   return found->second;
 }
 
-void KvBlockPool::publish(KvBlockId id, KvBlockHash hash, std::span<const std::int32_t> tokens) {
+KvBlockHash KvBlockPool::publish(KvBlockId id, const std::optional<KvBlockHash>& before,
+                                 std::span<const std::int32_t> tokens) {
+  const KvBlockHash hash = chain(before, tokens);
   Block& block = blocks_[id];
   ORRERY_ASSERT(block.references > 0 && tokens.size() == kTokens, "the block is used and full");
-  if (block.hash || !known_.emplace(hash, id).second) return;
+  if (block.hash || !known_.emplace(hash, id).second) return hash;
   block.hash = hash;
   block.tokens.assign(tokens.begin(), tokens.end());
+  add_stored(events_, before, hash, tokens);
+  return hash;
 }
 
 void KvBlockPool::release(KvBlockId id) {
@@ -65,9 +92,7 @@ void KvBlockPool::release(KvBlockId id) {
 
 KvBlockHash KvBlockPool::chain(const std::optional<KvBlockHash>& before,
                                std::span<const std::int32_t> tokens) {
-  const auto bytes = std::as_bytes(tokens);
-  return {xxh3({reinterpret_cast<const char*>(bytes.data()), bytes.size()},
-               before ? before->value : 0)};
+  return {next_in_chain(before ? before->value : 0, tokens)};
 }
 
 bool KvBlockPool::consistent() const {

@@ -18,8 +18,10 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "kv_events/kv_event.hpp"
 #include "runtime/kernels/decode_kernels.hpp"
 
 namespace orrery {
@@ -35,6 +37,7 @@ struct KvBlockHash {
 class KvBlockPool {
  public:
   static constexpr std::size_t kTokens = PagedAttention::kBlock;  ///< of a block
+  static_assert(kTokens == kChainTokens);
 
   explicit KvBlockPool(std::size_t blocks);
 
@@ -49,15 +52,19 @@ class KvBlockPool {
   /// Takes one more reference to the block of that content, if it is known and holds these tokens.
   [[nodiscard]] std::optional<KvBlockId> find(KvBlockHash hash,
                                               std::span<const std::int32_t> tokens);
-  /// Makes a block known by its content, unless an equal one is known. Precondition: it is in use
-  /// and full, tokens.size() == kTokens.
-  void publish(KvBlockId block, KvBlockHash hash, std::span<const std::int32_t> tokens);
+  /// Makes a block known by its content, which follows `before` or begins a text, unless an equal
+  /// one is known; returns its hash. Precondition: it is in use and full, tokens.size() == kTokens.
+  KvBlockHash publish(KvBlockId block, const std::optional<KvBlockHash>& before,
+                      std::span<const std::int32_t> tokens);
   /// Gives a reference back. Precondition: the block is in use.
   void release(KvBlockId block);
 
   /// Returns the hash of a full block that follows `before`, or begins a text.
   [[nodiscard]] static KvBlockHash chain(const std::optional<KvBlockHash>& before,
                                          std::span<const std::int32_t> tokens);
+
+  /// Returns which blocks have become known or unknown since the last call, in that order.
+  [[nodiscard]] std::vector<KvEvent> take_events() { return std::exchange(events_, {}); }
 
   /// Counts again what the counters say. For tests. O(blocks).
   [[nodiscard]] bool consistent() const;
@@ -75,6 +82,7 @@ class KvBlockPool {
   std::list<KvBlockId> unused_;   ///< known, but not used: longest first
   std::map<KvBlockHash, KvBlockId> known_;
   std::size_t used_ = 0;
+  std::vector<KvEvent> events_;
 };
 
 }  // namespace orrery

@@ -18,9 +18,8 @@ std::vector<std::int32_t> block_from(std::int32_t first) {
 /// Takes a block, gives it the content, and leaves it unused.
 KvBlockHash keep(KvBlockPool& pool, std::int32_t first) {
   const std::vector<std::int32_t> tokens = block_from(first);
-  const KvBlockHash hash = KvBlockPool::chain(std::nullopt, tokens);
   const auto block = pool.take();
-  pool.publish(*block, hash, tokens);
+  const KvBlockHash hash = pool.publish(*block, std::nullopt, tokens);
   pool.release(*block);
   return hash;
 }
@@ -65,15 +64,44 @@ TEST(KvBlockPool, OtherTokensOfTheSameHashAreNotFound) {
 TEST(KvBlockPool, OfTwoEqualBlocksOneIsKnown) {
   KvBlockPool pool(2);
   const std::vector<std::int32_t> tokens = block_from(0);
-  const KvBlockHash hash = KvBlockPool::chain(std::nullopt, tokens);
   const auto one = pool.take();
   const auto other = pool.take();
-  pool.publish(*one, hash, tokens);
-  pool.publish(*other, hash, tokens);
+  const KvBlockHash hash = pool.publish(*one, std::nullopt, tokens);
+  EXPECT_EQ(pool.publish(*other, std::nullopt, tokens), hash);
   pool.release(*other);
   EXPECT_EQ(pool.known(), 1U);
   EXPECT_EQ(pool.find(hash, tokens), one);
   EXPECT_TRUE(pool.consistent());
+  EXPECT_EQ(pool.take_events().size(), 1U);
+}
+
+TEST(KvBlockPool, TellsOfBlocksThatBecomeKnownAndUnknown) {
+  KvBlockPool pool(2);
+  const std::vector<std::int32_t> begin = block_from(0);
+  const std::vector<std::int32_t> rest = block_from(100);
+  const auto one = pool.take();
+  const auto other = pool.take();
+  const KvBlockHash first = pool.publish(*one, std::nullopt, begin);
+  const KvBlockHash second = pool.publish(*other, first, rest);
+  std::vector<std::int32_t> both = begin;
+  both.insert(both.end(), rest.begin(), rest.end());
+  EXPECT_EQ(pool.take_events(),
+            (std::vector<KvEvent>{KvBlocksStored{.hashes = {first.value, second.value},
+                                                 .tokens = both,
+                                                 .block_tokens = KvBlockPool::kTokens}}));
+  pool.release(*other);
+  pool.release(*one);
+  const auto again = pool.take();
+  const KvBlockHash third = pool.publish(*again, first, block_from(7));
+  EXPECT_TRUE(pool.take());
+  EXPECT_EQ(pool.take_events(),
+            (std::vector<KvEvent>{KvBlocksRemoved{{second.value}},
+                                  KvBlocksStored{.hashes = {third.value},
+                                                 .parent = first.value,
+                                                 .tokens = block_from(7),
+                                                 .block_tokens = KvBlockPool::kTokens},
+                                  KvBlocksRemoved{{first.value}}}));
+  EXPECT_TRUE(pool.take_events().empty());
 }
 
 }  // namespace

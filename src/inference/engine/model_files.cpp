@@ -79,7 +79,8 @@ Result<ServedModel> load_checkpoint(const ModelFiles& files) {
   return ServedModel{
       .name = spec->name,
       .origin = fmt::format("orrery-train, step {}", found->reader->manifest().id.step),
-      .model = PackedTransformer(layout, parameters, {.context_max = files.context_max}),
+      .model = PackedTransformer(layout, parameters,
+                                 {.context_max = files.context_max, .weights = files.weights}),
       .tokenizer = std::move(*tokenizer),
       .ends = std::move(ends),
       .passed_over = std::move(found->passed_over)};

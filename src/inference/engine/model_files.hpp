@@ -5,13 +5,20 @@
 // checkpoint twice, once to check it and once for its weights, or a file's weights once.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
 #include "base/error.hpp"
+#include "base/format/field_reader.hpp"
 #include "inference/engine/served_model.hpp"
 
 namespace orrery {
+
+constexpr std::array<EnumWord<WeightFormat>, 3> enum_words(WeightFormat) {
+  return {
+      {{"f32", WeightFormat::kF32}, {"bf16", WeightFormat::kBf16}, {"int8", WeightFormat::kInt8}}};
+}
 
 struct ModelFiles {
   std::string checkpoint;  ///< directory of checkpoints or of Hugging Face, or a GGUF file
@@ -21,6 +28,7 @@ struct ModelFiles {
   /// A file with the SentencePiece model of a checkpoint; "": data.tokenizer of the spec.
   std::string tokenizer;
   std::int64_t context_max = 0;  ///< tokens of the longest text; 0: as many as the model has
+  WeightFormat weights = WeightFormat::kF32;  ///< in which the engine keeps them
 };
 
 enum class ModelFormat : std::uint8_t { kCheckpoint, kHuggingFace, kGguf };

@@ -72,6 +72,15 @@ TEST_F(ModelFilesTest, AShorterContextIsThatOfTheModel) {
   EXPECT_EQ(load_served_model(files)->model.config().sequence, 100);
 }
 
+TEST_F(ModelFilesTest, TheWeightsAreKeptInTheFormatThatIsWanted) {
+  save(ServedModelForTest(ServedModelForTest::tiny(TransformerFamily::kLlama)));
+  write_spec(kSpec);
+  ModelFiles files = this->files();
+  EXPECT_EQ(load_served_model(files)->model.format(), WeightFormat::kF32);
+  files.weights = WeightFormat::kInt8;
+  EXPECT_EQ(load_served_model(files)->model.format(), WeightFormat::kInt8);
+}
+
 TEST_F(ModelFilesTest, WhatIsMissingIsNamed) {
   EXPECT_EQ(error(), "--checkpoint: " + directory_ + "/checkpoint is no directory and no file");
   const Result<ServedModel> none = load_served_model({.checkpoint = "build/quickstart/run/none"});

@@ -3,8 +3,8 @@
 //
 // Made once from trained parameters, which it copies; immutable, safe to use from every thread.
 // Invariant: a row of a result depends on that row of the input alone, bit for bit, however many
-// rows are computed together and whichever vector unit computes them. Memory: the weights, columns
-// rounded up to 16.
+// rows are computed together and whichever vector unit computes them. Memory: 4 bytes a weight, 2
+// in bf16, 1.125 in int8; columns rounded up to 16, in int8 rows to 32.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,12 @@ class PackedLinear {
  public:
   PackedLinear() = default;
   /// Precondition: `parameters` are those of the layout of `linear`.
-  PackedLinear(std::span<const float> parameters, const LinearParameters& linear);
+  PackedLinear(std::span<const float> parameters, const LinearParameters& linear,
+               WeightFormat format = WeightFormat::kF32);
 
   struct Rows {
     const float* x = nullptr;         ///< rows x in
+    RowGroup* groups = nullptr;       ///< room for rows x PanelProduct::groups(in); int8 needs it
     const float* residual = nullptr;  ///< rows x out, added to the result; may be `out`
     float* out = nullptr;             ///< rows x out
     std::int64_t rows = 0;
@@ -33,11 +35,13 @@ class PackedLinear {
 
   [[nodiscard]] std::int64_t in() const { return in_; }
   [[nodiscard]] std::int64_t out() const { return out_; }
+  [[nodiscard]] WeightFormat format() const { return format_; }
 
  private:
   std::int64_t in_ = 0;
   std::int64_t out_ = 0;
-  AlignedFloats panels_;
+  WeightFormat format_ = WeightFormat::kF32;
+  AlignedBytes panels_;
   AlignedFloats bias_;  ///< empty: there is none
 };
 

@@ -10,6 +10,8 @@
 namespace orrery {
 namespace {
 
+constexpr WeightFormat kFormats[] = {WeightFormat::kF32, WeightFormat::kBf16, WeightFormat::kInt8};
+
 std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
   Rng rng(seed);
   std::vector<float> floats(count);
@@ -61,23 +63,93 @@ TEST(PackedLinear, ProductsAreRightInBothStorageOrders) {
 TEST(PackedLinear, ARowDoesNotDependOnTheOthersOrOnTheVectorUnit) {
   const LinearParameters linear{.in = 200, .out = 150};
   const std::vector<float> parameters = random_floats(200 * 150, 1);
-  const PackedLinear packed(parameters, linear);
   const std::vector<float> x = random_floats(23 * 200, 2);
   const std::vector<float> residual = random_floats(23 * 150, 3);
-  std::vector<float> all(23 * 150);
-  packed.multiply(*decode_kernels_of("baseline"),
-                  {.x = x.data(), .residual = residual.data(), .out = all.data(), .rows = 23});
-  for (const char* isa : {"baseline", "avx2", "avx512"}) {
-    if (decode_kernels_of(isa) == nullptr) continue;
-    for (std::int64_t rows = 1; rows <= 23; ++rows) {
-      const std::int64_t first = 23 - rows;
-      std::vector<float> some(residual.begin() + first * 150, residual.end());
-      packed.multiply(
-          *decode_kernels_of(isa),
-          {.x = x.data() + first * 200, .residual = some.data(), .out = some.data(), .rows = rows});
-      EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * 150)) << isa;
+  std::vector<RowGroup> groups(23 * 7);
+  for (const WeightFormat format : kFormats) {
+    const PackedLinear packed(parameters, linear, format);
+    std::vector<float> all(23 * 150);
+    packed.multiply(*decode_kernels_of("baseline"), {.x = x.data(),
+                                                     .groups = groups.data(),
+                                                     .residual = residual.data(),
+                                                     .out = all.data(),
+                                                     .rows = 23});
+    for (const char* isa : {"baseline", "avx2", "avx512", "avx512vnni"}) {
+      if (decode_kernels_of(isa) == nullptr) continue;
+      for (std::int64_t rows = 1; rows <= 23; ++rows) {
+        const std::int64_t first = 23 - rows;
+        std::vector<float> some(residual.begin() + first * 150, residual.end());
+        packed.multiply(*decode_kernels_of(isa), {.x = x.data() + first * 200,
+                                                  .groups = groups.data(),
+                                                  .residual = some.data(),
+                                                  .out = some.data(),
+                                                  .rows = rows});
+        EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * 150)) << isa;
+      }
     }
   }
+}
+
+TEST(PackedLinear, Bf16ComputesWithTheWeightsRoundedToTheNearestUpperHalf) {
+  const LinearParameters linear{.in = 1, .out = 5};
+  const std::vector<float> parameters = {1.0F, 1.0F + 0x1p-8F, 1.0F + 3 * 0x1p-8F,
+                                         -1.0F - 0x1.8p-8F, 0x1p-130F};
+  const std::vector<float> rounded = {1.0F, 1.0F, 1.0F + 0x1p-6F, -1.0F - 0x1p-7F, 0x1p-130F};
+  const float x = 1;
+  std::vector<float> result(5);
+  PackedLinear(parameters, linear, WeightFormat::kBf16)
+      .multiply(decode_kernels(), {.x = &x, .out = result.data(), .rows = 1});
+  EXPECT_EQ(result, rounded);
+}
+
+TEST(PackedLinear, Int8ErrsByLessThanAHundredthAndLosesNothingOfWhatIsInIntegers) {
+  const LinearParameters linear{.in = 70, .out = 19};
+  const std::vector<float> x = random_floats(4 * 70, 2);
+  std::vector<RowGroup> groups(4 * 3);
+  std::vector<float> parameters = random_floats(70 * 19, 1);
+  std::vector<float> result(4 * 19);
+  const auto multiply = [&](const std::vector<float>& rows) {
+    PackedLinear(parameters, linear, WeightFormat::kInt8)
+        .multiply(decode_kernels(),
+                  {.x = rows.data(), .groups = groups.data(), .out = result.data(), .rows = 4});
+  };
+  multiply(x);
+  double error = 0;
+  double size = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    const double exact = plain(parameters, linear, x, {i / 19, i % 19});
+    error += (static_cast<double>(result[i]) - exact) * (static_cast<double>(result[i]) - exact);
+    size += exact * exact;
+  }
+  EXPECT_LT(error, 1e-4 * size);
+
+  Rng rng(4);
+  std::vector<float> whole(4 * 70);
+  for (std::vector<float>* each : {&parameters, &whole}) {
+    for (float& value : *each) value = static_cast<float>(rng.below(255)) - 127;
+  }
+  // Each group of 32 has its greatest value, so that its scale is 1.
+  for (std::size_t k = 0; k < 70; k += 32) {
+    for (std::size_t column = 0; column < 19; ++column) parameters[k * 19 + column] = -127;
+    for (std::size_t row = 0; row < 4; ++row) whole[row * 70 + k] = 127;
+  }
+  multiply(whole);
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    EXPECT_EQ(static_cast<double>(result[i]), plain(parameters, linear, whole, {i / 19, i % 19}));
+  }
+}
+
+TEST(PackedLinear, RowsOfZerosOrOfWhatIsTooSmallGiveZeros) {
+  const LinearParameters linear{.in = 64, .out = 16};
+  const std::vector<float> parameters = random_floats(64 * 16, 1);
+  std::vector<float> x(2 * 64);
+  std::fill(x.begin() + 64, x.end(), 1e-40F);
+  std::vector<RowGroup> groups(2 * 2);
+  std::vector<float> result(2 * 16, 1.0F);
+  PackedLinear(parameters, linear, WeightFormat::kInt8)
+      .multiply(decode_kernels(),
+                {.x = x.data(), .groups = groups.data(), .out = result.data(), .rows = 2});
+  EXPECT_EQ(result, std::vector<float>(2 * 16));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ PackedTransformer::PackedTransformer(const ParameterLayout& layout,
     : config_(layout.config()),
       token_embedding_(copied(parameters, layout.token_embedding(), config_.vocab * config_.width)),
       final_norm_(packed(parameters, layout.final_norm(), config_.width)),
-      head_(parameters, layout.head()),
+      head_(parameters, layout.head(), variant.weights),
       norm_epsilon_(variant.norm_epsilon),
       weights_(layout.trained()) {
   ORRERY_ASSERT(layout.part().whole(), "the engine computes whole models");
@@ -38,13 +38,16 @@ PackedTransformer::PackedTransformer(const ParameterLayout& layout,
   if (const auto positions = layout.position_embedding()) {
     position_embedding_ = copied(parameters, *positions, config_.sequence * config_.width);
   }
+  const auto linear = [&](const LinearParameters& matrix) {
+    return PackedLinear(parameters, matrix, variant.weights);
+  };
   for (const BlockParameters& block : layout.blocks()) {
     blocks_.push_back({.attention_norm = packed(parameters, block.attention_norm, config_.width),
-                       .qkv = PackedLinear(parameters, block.qkv),
-                       .attention_out = PackedLinear(parameters, block.attention_out),
+                       .qkv = linear(block.qkv),
+                       .attention_out = linear(block.attention_out),
                        .ffn_norm = packed(parameters, block.ffn_norm, config_.width),
-                       .up = PackedLinear(parameters, block.up),
-                       .down = PackedLinear(parameters, block.down)});
+                       .up = linear(block.up),
+                       .down = linear(block.down)});
   }
   if (variant.context_max > 0) {
     config_.sequence = std::min(config_.sequence, variant.context_max);

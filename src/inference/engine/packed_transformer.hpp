@@ -1,7 +1,8 @@
 // inference/engine/packed_transformer.hpp - a GPT or Llama as the engine computes with it.
 //
 // Made once from the parameters of a checkpoint or a file, which it copies and does not need
-// afterwards; immutable, safe to use from every thread. Memory: that of the weights.
+// afterwards; immutable, safe to use from every thread. Memory: that of the weights in their
+// format.
 #pragma once
 
 #include <cstdint>
@@ -33,12 +34,13 @@ struct PackedBlock {
   PackedLinear down;
 };
 
-/// In what a model of other programs differs from those that orrery-train trains.
+/// In what a model differs from those that orrery-train trains.
 struct ModelVariant {
   float norm_epsilon = NormForward{}.epsilon;
   /// Factor of the angle of each rotary pair, in (0, 1]; empty: all are 1.
   std::vector<double> rotary_factors;
   std::int64_t context_max = 0;  ///< tokens of the longest text; 0: as many as the model has
+  WeightFormat weights = WeightFormat::kF32;  ///< of the products; embeddings and norms are f32
 };
 
 class PackedTransformer {
@@ -67,6 +69,8 @@ class PackedTransformer {
   [[nodiscard]] float norm_epsilon() const { return norm_epsilon_; }
   /// Number of trained weights.
   [[nodiscard]] std::size_t weights() const { return weights_; }
+  /// In which the weights of its products are kept.
+  [[nodiscard]] WeightFormat format() const { return head_.format(); }
 
  private:
   TransformerConfig config_;

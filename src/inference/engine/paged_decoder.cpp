@@ -22,8 +22,7 @@ std::size_t PagedDecoder::block_floats(const TransformerConfig& config) {
   return floats(kBlock * config.layers * 2 * config.key_value_width());
 }
 
-PagedDecoder::PagedDecoder(const PackedTransformer& model, const Limits& limits)
-    : kernels_(kernels()), model_(model) {
+PagedDecoder::PagedDecoder(const PackedTransformer& model, const Limits& limits) : model_(model) {
   const TransformerConfig& config = model.config();
   const PackedBlock& block = model.blocks().front();
   const std::int64_t blocks_of_sequence = (config.sequence + kBlock - 1) / kBlock;
@@ -33,6 +32,8 @@ PagedDecoder::PagedDecoder(const PackedTransformer& model, const Limits& limits)
   qkv_.resize(floats(limits.rows * qkv_width(config)));
   inner_.resize(floats(limits.rows * block.up.out()));
   activated_.resize(floats(limits.rows * block.down.in()));
+  const std::int64_t widest = std::max(config.width, block.down.in());
+  groups_.resize(floats(limits.rows * PanelProduct::groups(widest)));
   row_sums_.resize(floats(2 * limits.rows));
   scores_.resize(floats(blocks_of_sequence * kBlock));
   pointers_.resize(floats(blocks_of_sequence));
@@ -51,17 +52,25 @@ std::span<const float> PagedDecoder::compute(Rows rows) {
   for (std::size_t layer = 0; layer < model_.blocks().size(); ++layer) {
     const PackedBlock& block = model_.blocks()[layer];
     norm(block.attention_norm, count);
-    block.qkv.multiply(decode_kernels(), {.x = normed_.data(), .out = qkv_.data(), .rows = count});
+    block.qkv.multiply(
+        decode_kernels(),
+        {.x = normed_.data(), .groups = groups_.data(), .out = qkv_.data(), .rows = count});
     attend(rows, layer);
-    block.attention_out.multiply(
-        decode_kernels(),
-        {.x = normed_.data(), .residual = stream_.data(), .out = stream_.data(), .rows = count});
+    block.attention_out.multiply(decode_kernels(), {.x = normed_.data(),
+                                                    .groups = groups_.data(),
+                                                    .residual = stream_.data(),
+                                                    .out = stream_.data(),
+                                                    .rows = count});
     norm(block.ffn_norm, count);
-    block.up.multiply(decode_kernels(), {.x = normed_.data(), .out = inner_.data(), .rows = count});
-    activate(count);
-    block.down.multiply(
+    block.up.multiply(
         decode_kernels(),
-        {.x = activated_.data(), .residual = stream_.data(), .out = stream_.data(), .rows = count});
+        {.x = normed_.data(), .groups = groups_.data(), .out = inner_.data(), .rows = count});
+    activate(count);
+    block.down.multiply(decode_kernels(), {.x = activated_.data(),
+                                           .groups = groups_.data(),
+                                           .residual = stream_.data(),
+                                           .out = stream_.data(),
+                                           .rows = count});
   }
   return score(rows);
 }
@@ -72,17 +81,17 @@ void PagedDecoder::embed(Rows rows) {
   for (const DecoderRow& row : rows) {
     ORRERY_ASSERT(row.token >= 0 && row.token < config.vocab, "a token is below the vocabulary");
     ORRERY_ASSERT(row.position >= 0 && row.position < config.sequence, "the context is limited");
-    kernels_.fill_rows({.x = model_.token_row(row.token),
-                        .bias = model_.position_row(row.position),
-                        .rows = 1,
-                        .width = config.width,
-                        .out = out});
+    kernels().fill_rows({.x = model_.token_row(row.token),
+                         .bias = model_.position_row(row.position),
+                         .rows = 1,
+                         .width = config.width,
+                         .out = out});
     out += config.width;
   }
 }
 
 void PagedDecoder::norm(const PackedNorm& weights, std::int64_t rows) {
-  const auto run = weights.bias.empty() ? kernels_.rms_norm : kernels_.layer_norm;
+  const auto run = weights.bias.empty() ? kernels().rms_norm : kernels().layer_norm;
   run({.x = stream_.data(),
        .weight = weights.weight.data(),
        .bias = weights.bias.empty() ? nullptr : weights.bias.data(),
@@ -97,9 +106,9 @@ void PagedDecoder::norm(const PackedNorm& weights, std::int64_t rows) {
 void PagedDecoder::activate(std::int64_t rows) {
   const std::int64_t inner = model_.blocks().front().down.in();
   if (model_.config().family == TransformerFamily::kGpt) {
-    kernels_.gelu(inner_.data(), rows * inner, activated_.data());
+    kernels().gelu(inner_.data(), rows * inner, activated_.data());
   } else {
-    kernels_.swiglu(
+    kernels().swiglu(
         {.gate_and_value = inner_.data(), .rows = rows, .width = inner, .out = activated_.data()});
   }
 }
@@ -112,14 +121,14 @@ void PagedDecoder::store(const DecoderRow& row, float* qkv, std::size_t layer) {
   const std::int64_t column = row.position % kBlock;
   if (!model_.rotary().cosine.empty()) {
     const std::int64_t half = head_width / 2;
-    kernels_.rotate({.x = qkv,
-                     .stride = qkv_width(config),
-                     .rows = 1,
-                     .time = 1,
-                     .heads = config.heads + config.key_value_heads(),
-                     .half = half,
-                     .cosine = model_.rotary().cosine.data() + row.position * half,
-                     .sine = model_.rotary().sine.data() + row.position * half});
+    kernels().rotate({.x = qkv,
+                      .stride = qkv_width(config),
+                      .rows = 1,
+                      .time = 1,
+                      .heads = config.heads + config.key_value_heads(),
+                      .half = half,
+                      .cosine = model_.rotary().cosine.data() + row.position * half,
+                      .sine = model_.rotary().sine.data() + row.position * half});
   }
   float* block = block_at(row.blocks[floats(row.position / kBlock)], layer);
   const float* key = qkv + config.width;
@@ -171,8 +180,9 @@ std::span<const float> PagedDecoder::score(Rows rows) {
   }
   logits_.resize(std::max(logits_.size(), floats(wanted * model_.config().vocab)));
   norm(model_.final_norm(), wanted);
-  model_.head().multiply(decode_kernels(),
-                         {.x = normed_.data(), .out = logits_.data(), .rows = wanted});
+  model_.head().multiply(
+      decode_kernels(),
+      {.x = normed_.data(), .groups = groups_.data(), .out = logits_.data(), .rows = wanted});
   return std::span<const float>(logits_).first(floats(wanted * model_.config().vocab));
 }
 

@@ -57,16 +57,16 @@ class PagedDecoder {
   [[nodiscard]] std::span<const float> score(Rows rows);
   [[nodiscard]] float* block_at(KvBlockId block, std::size_t layer);
 
-  const KernelTable& kernels_;
   const PackedTransformer& model_;
   AlignedFloats cache_;
-  AlignedFloats stream_;     ///< rows x width
-  AlignedFloats normed_;     ///< rows x width, also the attention's result
-  AlignedFloats qkv_;        ///< rows x (width + 2 key-value width)
-  AlignedFloats inner_;      ///< rows x up.out
-  AlignedFloats activated_;  ///< rows x down.in
-  AlignedFloats row_sums_;   ///< two floats a row, which norms write
-  AlignedFloats scores_;     ///< of the attention of one head
+  AlignedFloats stream_;          ///< rows x width
+  AlignedFloats normed_;          ///< rows x width, also the attention's result
+  AlignedFloats qkv_;             ///< rows x (width + 2 key-value width)
+  AlignedFloats inner_;           ///< rows x up.out
+  AlignedFloats activated_;       ///< rows x down.in
+  std::vector<RowGroup> groups_;  ///< rows as integers, for a product
+  AlignedFloats row_sums_;        ///< two floats a row, which norms write
+  AlignedFloats scores_;          ///< of the attention of one head
   AlignedFloats logits_;
   std::vector<const float*> pointers_;  ///< to the blocks of the current row
 };

@@ -11,17 +11,10 @@
 #include <vector>
 
 #include "inference/engine/packed_transformer.hpp"
-#include "tokens/chat_template.hpp"
+#include "tokens/model_chat.hpp"
 #include "tokens/tokenizer.hpp"
 
 namespace orrery {
-
-/// How a model writes a conversation as a prompt.
-struct ModelChat {
-  ChatTemplate chat_template;
-  std::string bos;  ///< text of the token that begins a text; "": there is none
-  std::string eos;  ///< text of the token that ends one; "": there is none
-};
 
 struct ServedModel {
   std::string name;

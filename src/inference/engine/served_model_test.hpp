@@ -17,10 +17,10 @@ namespace orrery {
 /// A model of bytes with weights so large that its texts do not repeat themselves.
 class ServedModelForTest {
  public:
-  explicit ServedModelForTest(const TransformerConfig& config)
+  explicit ServedModelForTest(const TransformerConfig& config, const ModelVariant& variant = {})
       : layout_(config),
         parameters_(lively_parameters(layout_, 0.3)),
-        packed_(layout_, parameters_) {}
+        packed_(layout_, parameters_, variant) {}
 
   static TransformerConfig tiny(TransformerFamily family) {
     TransformerConfig config = small_transformer(family);

@@ -1,8 +1,9 @@
 // inference/engine/step_log.hpp - a line of CSV for each step of an engine, to fit cost models to.
 //
-//   time,prefill_tokens,decode_sequences,context_tokens,seconds
+//   time,prefill_tokens,prefill_pairs,decode_sequences,decode_context,seconds
 //
-// `time` is in seconds since 1970, at the end of the step. Owned and used by the engine's thread. A
+// `time` is in seconds since 1970, at the end of the step; `seconds` count from the end of the step
+// before, or from the request that ended idleness. Owned and used by the engine's thread. A
 // failed write ends the log, not the serving. Cost: one write a step.
 #pragma once
 

@@ -29,6 +29,7 @@ Result<ServedModel> load_gguf_model(const ModelFiles& files) {
                                            text->tokenizer.kinds(), described->config.vocab));
   }
   described->variant.context_max = files.context_max;
+  described->variant.weights = files.weights;
   GgufWeights weights(*file, described->config);
   const ParameterLayout layout(described->config);
   Result<AlignedFloats> parameters = read_parameters(

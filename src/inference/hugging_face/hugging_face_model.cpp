@@ -8,8 +8,6 @@
 #include <system_error>
 #include <utility>
 
-#include "base/format/document.hpp"
-#include "base/text/utf8.hpp"
 #include "inference/hugging_face/hugging_face_config.hpp"
 #include "inference/hugging_face/hugging_face_weights.hpp"
 #include "inference/hugging_face/json_fields.hpp"
@@ -19,8 +17,6 @@ namespace orrery {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::size_t kTemplateMax = std::size_t{1} << 20;
 
 /// The files of a directory.
 class HubDirectory {
@@ -45,34 +41,6 @@ class HubDirectory {
  private:
   fs::path path_;
 };
-
-/// Returns a token of tokenizer_config.json, which is a text or an object with one.
-std::string token_text(const nlohmann::json& config, const char* key) {
-  const auto found = config.find(key);
-  if (found == config.end()) return "";
-  if (found->is_string()) return found->get<std::string>();
-  if (!found->is_object()) return "";
-  const auto content = found->find("content");
-  return content != found->end() && content->is_string() ? content->get<std::string>() : "";
-}
-
-Result<std::optional<ModelChat>> read_chat(const HubDirectory& files,
-                                           const nlohmann::json& config) {
-  Result<ChatTemplate> chat = [&]() -> Result<ChatTemplate> {
-    if (files.has("chat_template.jinja")) {
-      const std::string path = files.path("chat_template.jinja");
-      Result<std::string> text = read_file(path, kTemplateMax);
-      return text ? ChatTemplate::of(*text, path) : forward_error(text);
-    }
-    return ChatTemplate::of_config(
-        config.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
-        files.path("tokenizer_config.json"), "default");
-  }();
-  if (!chat) return forward_error(chat);
-  return ModelChat{.chat_template = *std::move(chat),
-                   .bos = token_text(config, "bos_token"),
-                   .eos = token_text(config, "eos_token")};
-}
 
 /// Returns the tokens that end a text: those of generation_config.json or else config.json, and
 /// the tokenizer's.
@@ -111,19 +79,17 @@ Result<HubText> read_text(const HubDirectory& files, const nlohmann::json& confi
   Result<std::vector<std::int32_t>> ends = read_ends(files, config, vocab);
   if (!ends) return forward_error(ends);
   HubText text{.tokenizer = *std::move(tokenizer), .ends = *std::move(ends), .chat = {}};
-  const std::optional<std::int32_t> named = text.tokenizer.named(token_text(*tokens, "eos_token"));
+  const std::optional<std::int32_t> named =
+      text.tokenizer.named(configured_token(*tokens, "eos_token"));
   if (named && std::ranges::find(text.ends, *named) == text.ends.end()) {
     text.ends.push_back(*named);
   }
   if (const auto end = text.tokenizer.end_of_text(); end && text.ends.empty()) {
     text.ends.push_back(*end);
   }
-  if (files.has("chat_template.jinja") ||
-      !tokens->value("chat_template", nlohmann::json()).is_null()) {
-    Result<std::optional<ModelChat>> chat = read_chat(files, *tokens);
-    if (!chat) return forward_error(chat);
-    text.chat = *std::move(chat);
-  }
+  Result<std::optional<ModelChat>> chat = read_model_chat(files.path(""), *tokens);
+  if (!chat) return forward_error(chat);
+  text.chat = *std::move(chat);
   return text;
 }
 
@@ -156,6 +122,7 @@ Result<ServedModel> load_hugging_face_model(const ModelFiles& asked) {
   Result<DescribedModel> described = read_hugging_face_config(*config, files.path("config.json"));
   if (!described) return forward_error(described);
   described->variant.context_max = asked.context_max;
+  described->variant.weights = asked.weights;
   Result<HubText> text = read_text(files, *config, described->config.vocab);
   if (!text) return forward_error(text);
   Result<std::unique_ptr<HuggingFaceWeights>> weights = HuggingFaceWeights::open(asked.checkpoint);

@@ -1,7 +1,5 @@
 #include "inference/request/chat_prompt.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include "base/text/utf8.hpp"
 
 namespace orrery {
@@ -13,14 +11,8 @@ constexpr std::size_t kShownMax = 400;
 
 ApiResult<std::string> chat_prompt(const ModelChat& chat, const CompletionRequest& request,
                                    std::int64_t now) {
-  nlohmann::ordered_json variables{{"messages", request.prompt.messages},
-                                   {"tools", request.prompt.tools},
-                                   {"documents", nullptr},
-                                   {"add_generation_prompt", true}};
-  if (!chat.bos.empty()) variables["bos_token"] = chat.bos;
-  if (!chat.eos.empty()) variables["eos_token"] = chat.eos;
   const Result<std::string> text =
-      chat.chat_template.render({.variables = std::move(variables), .now = now, .limits = {}});
+      render_chat(chat, {request.prompt.messages, request.prompt.tools}, now);
   if (text) return *text;
   return tl::unexpected(
       ApiError{.message = "messages: the chat template of this model refuses them: " +

@@ -322,7 +322,32 @@ void read_sampling(ParameterReader& reader, CompletionRequest& request) {
   reader.read("return_token_ids", request.return_token_ids);
 }
 
+/// Levels of a body. Values are written into messages and templates with a call a level.
+constexpr std::size_t kLevelsMax = 128;
+
+bool is_too_deep(std::string_view body) {
+  std::size_t level = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < body.size(); ++i) {
+    const char c = body[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '[' || c == '{')) {
+      if (++level > kLevelsMax) return true;
+    } else if (!quoted && (c == ']' || c == '}') && level > 0) {
+      --level;
+    }
+  }
+  return false;
+}
+
 ApiResult<Json> parse_json(std::string_view body) {
+  if (is_too_deep(body)) {
+    return wrong({},
+                 fmt::format("the body has more than {} levels of lists and objects", kLevelsMax));
+  }
   try {
     Json json = Json::parse(body);
     if (json.is_object()) return json;

@@ -114,11 +114,21 @@ Status EngineThread::serve() {
     events.on_ready(ready);
   });
   // A step without tokens only reports what a cancelled request has left.
-  while (take_commands(engine)) {
-    const Instant begin = clock.now_monotonic();
+  // The log's steps begin where the one before ended, as those of a client that waits for tokens
+  // do.
+  Instant begin = clock.now_monotonic();
+  while (true) {
+    const bool was_idle = engine.idle();
+    if (!take_commands(engine)) break;
+    if (was_idle) begin = clock.now_monotonic();
     EngineStep step = engine.step();
-    const Duration took = clock.now_monotonic() - begin;
-    if (step.context_tokens > 0) log->add(step, clock.now_wall(), took);
+    const Instant end = clock.now_monotonic();
+    if (step.context_tokens > 0) log->add(step, clock.now_wall(), end - begin);
+    begin = end;
+    if (options_.cache_events && !step.cache_events.empty()) {
+      options_.cache_events->publish(
+          {(clock.now_wall() - Instant()).count_seconds(), std::move(step.cache_events)});
+    }
     post([deltas = std::move(step.deltas), status = status_of(engine)](EngineEvents& events) {
       events.on_step(deltas, status);
     });

@@ -23,6 +23,7 @@
 #include "inference/engine/inference_engine.hpp"
 #include "inference/engine/model_files.hpp"
 #include "inference/server/engine_measurement.hpp"
+#include "kv_events/kv_event_publisher.hpp"
 
 namespace orrery {
 
@@ -60,6 +61,8 @@ class EngineThread {
     EngineLimits limits;
     std::optional<Bytes> kv_memory;  ///< determines limits.blocks
     std::string step_log;            ///< file; "": none
+    /// Where it tells what its cache has; used by the thread alone. Null: nowhere.
+    std::shared_ptr<KvEventPublisher> cache_events;
   };
 
   /// `inbox` and `events` outlive it.

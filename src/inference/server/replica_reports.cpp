@@ -20,6 +20,8 @@ void ReplicaReports::ready(const ReplicaEndpoint& endpoint) {
                                        {"endpoint", endpoint.address},
                                        {"pid", ::getpid()},
                                        {"slots", endpoint.slots},
+                                       {"kv_tokens", endpoint.kv_tokens},
+                                       {"kv_events", endpoint.kv_events},
                                        {"prefill_tokens_s", endpoint.speed.prefill_tokens_s},
                                        {"step_s", endpoint.speed.step_s},
                                        {"step_full_s", endpoint.speed.step_full_s}}}}

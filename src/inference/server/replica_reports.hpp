@@ -20,6 +20,8 @@ namespace orrery {
 struct ReplicaEndpoint {
   std::string address;  ///< "HOST:PORT", reachable for gateways
   std::size_t slots = 0;
+  std::size_t kv_tokens = 0;  ///< that its cache holds
+  std::string kv_events;      ///< "HOST:PORT" where it tells what its cache has; "": nowhere
   EngineSpeed speed;
 };
 

@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "base/format/field_writer.hpp"
+#include "inference/engine/model_files.hpp"
+
 namespace orrery {
 
 Result<std::unique_ptr<ServingReplica>> ServingReplica::start(RealLoop& loop, Env env,
@@ -13,9 +16,15 @@ Result<std::unique_ptr<ServingReplica>> ServingReplica::start(RealLoop& loop, En
       loop, {.address = replica->options_.listen, .error_body = web_error_body}, replica->server_);
   if (!web) return forward_error(web);
   replica->web_ = std::move(*web);
+  EngineThread::Options engine = std::exchange(replica->options_.engine, {});
+  if (std::string& address = replica->options_.kv_events; !address.empty()) {
+    Result<std::unique_ptr<KvEventPublisher>> events = KvEventPublisher::open(address);
+    if (!events) return forward_error(events);
+    address = replica->reached_at((*events)->address());
+    engine.cache_events = *std::move(events);
+  }
   replica->reports_.phase("loading");
-  replica->engine_ = std::make_unique<EngineThread>(std::exchange(replica->options_.engine, {}),
-                                                    env.inbox, *replica);
+  replica->engine_ = std::make_unique<EngineThread>(std::move(engine), env.inbox, *replica);
   return replica;
 }
 
@@ -25,8 +34,9 @@ ServingReplica::ServingReplica(Env env, Options options, Callback ended)
       reports_(options_.progress),
       server_(env, options_.server) {}
 
-std::string ServingReplica::endpoint() const {
-  const std::string& address = web_->address();
+std::string ServingReplica::endpoint() const { return reached_at(web_->address()); }
+
+std::string ServingReplica::reached_at(const std::string& address) const {
   const std::size_t colon = address.rfind(':');
   const std::string host = address.substr(0, colon);
   if (host != "0.0.0.0" && host != "[::]") return address;
@@ -38,18 +48,25 @@ void ServingReplica::on_loaded(const ServedModel&) { reports_.phase("warming"); 
 
 void ServingReplica::on_ready(const ReadyEngine& engine) {
   server_.ready(engine, *engine_);
-  reports_.ready({.address = endpoint(), .slots = engine.limits.slots, .speed = engine.speed});
+  reports_.ready({.address = endpoint(),
+                  .slots = engine.limits.slots,
+                  .kv_tokens = engine.limits.blocks * KvBlockPool::kTokens,
+                  .kv_events = options_.kv_events,
+                  .speed = engine.speed});
   if (!options_.announce) return;
   const std::string name =
       options_.server.model.empty() ? engine.model->name : options_.server.model;
   std::string line = fmt::format(
-      "{} ({}, {} weights) at http://{}/v1: {} slots of {} tokens, {} may wait, {} KV blocks; "
+      "{} ({}, {} weights in {}) at http://{}/v1: {} slots of {} tokens, {} may wait, {} KV "
+      "blocks; "
       "prompts "
       "{:.0f} tokens/s, "
       "a step {:.2g} ms, with all slots {:.2g} ms",
-      name, engine.model->origin, engine.model->model.weights(), endpoint(), engine.limits.slots,
+      name, engine.model->origin, engine.model->model.weights(),
+      word_of(engine.model->model.format()), endpoint(), engine.limits.slots,
       engine.model->model.config().sequence, options_.server.waiting_max, engine.limits.blocks,
       engine.speed.prefill_tokens_s, 1e3 * engine.speed.step_s, 1e3 * engine.speed.step_full_s);
+  if (!options_.kv_events.empty()) line += "; KV events at " + options_.kv_events;
   for (const std::string& why : engine.model->passed_over) line += "\npassed over: " + why;
   options_.announce(line);
 }

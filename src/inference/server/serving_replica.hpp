@@ -33,11 +33,14 @@ class ServingReplica final : public EngineEvents {
     /// Host under which others reach it, where it listens on all of the machine's addresses.
     std::string host = "127.0.0.1";
     std::string progress;  ///< the keeper's pipe; "": none
+    /// "HOST:PORT" where it publishes what its cache has, as vLLM does, numeric; port 0: any; "":
+    /// nowhere.
+    std::string kv_events;
     /// Called once with a line for people, when it is ready.
     std::function<void(const std::string& line)> announce;
   };
 
-  /// Errors: the address is malformed or taken. `ended` runs once, at the end of a drain or when
+  /// Errors: an address is malformed or taken. `ended` runs once, at the end of a drain or when
   /// the model cannot be served.
   [[nodiscard]] static Result<std::unique_ptr<ServingReplica>> start(RealLoop& loop, Env env,
                                                                      Options options,
@@ -56,6 +59,9 @@ class ServingReplica final : public EngineEvents {
   void on_step(const std::vector<GenerationDelta>& deltas, const EngineStatus& status) override;
 
  private:
+  /// A local address as others reach it.
+  [[nodiscard]] std::string reached_at(const std::string& address) const;
+
   Options options_;
   Callback ended_;
   std::optional<Error> failure_;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "inference/server/serving_replica_test.hpp"
+#include "kv_events/kv_event_reader.hpp"
 
 namespace orrery {
 namespace {
@@ -192,6 +193,22 @@ TEST_F(ServingReplicaTest, WhatAChatTemplateRefusesIsAFaultOfTheClient) {
   EXPECT_EQ(chat(messages, {{"tools", 1}}).error("param"), "tools");
   EXPECT_EQ(chat(messages, {{"tool_choice", "required"}}).error("param"), "tool_choice");
   EXPECT_EQ(chat({{{"role", "user"}, {"content", 3}}}).error("param"), "messages[0].content");
+}
+
+TEST_F(ServingReplicaTest, ADeepBodyIsRefused) {
+  start_ready();
+  constexpr std::size_t kDepth = 50'000;  // longer than what is read beside the loop, too
+  for (const std::size_t depth : {std::size_t{200}, std::size_t{5'000}, kDepth}) {
+    const std::string deep = std::string(depth, '[') + std::string(depth, ']');
+    const Answer answer =
+        ask("POST", "/v1/completions", R"({"model": "tiny", "prompt": )" + deep + "}");
+    EXPECT_EQ(answer.status, 400);
+    EXPECT_NE(answer.error("message").find("more than 128 levels"), std::string::npos);
+  }
+  EXPECT_EQ(ask("POST", "/v1/completions",
+                R"({"model": "tiny", "prompt": "[[[[[[[[[[\\\"[", "max_tokens": 1})")
+                .status,
+            200);
 }
 
 TEST_F(ServingReplicaTest, FaultsOfTheClientAreNamed) {
@@ -402,6 +419,7 @@ TEST_F(ServingReplicaTest, TheKeeperHearsOfEachPhase) {
   options.progress = make_pipe();
   options.listen = "0.0.0.0:0";
   options.host = "127.0.0.1";
+  options.kv_events = "0.0.0.0:0";
   start_ready(std::move(options));
   replica_->drain();
   ASSERT_TRUE(run_until([&] { return ended_; }));
@@ -419,10 +437,50 @@ TEST_F(ServingReplicaTest, TheKeeperHearsOfEachPhase) {
   EXPECT_EQ(ready["endpoint"], replica_->endpoint());
   EXPECT_EQ(ready["pid"], ::getpid());
   EXPECT_EQ(ready["slots"], 8);
+  EXPECT_EQ(ready["kv_tokens"].get<std::uint64_t>() % 16, 0u);
+  EXPECT_GT(ready["kv_tokens"], 0);
+  const std::string events = ready["kv_events"];
+  EXPECT_EQ(events.substr(0, 10), "127.0.0.1:");
+  EXPECT_NE(announced_.find("; KV events at " + events), std::string::npos) << announced_;
   EXPECT_GT(ready["prefill_tokens_s"], 0);
   EXPECT_GT(ready["step_s"], 0);
   EXPECT_GT(ready["step_full_s"], 0);
   EXPECT_EQ(parsed[4]["replica"]["phase"], "draining");
+}
+
+TEST_F(ServingReplicaTest, ItsEventsHaveTheTokensOfItsCache) {
+  ServingReplica::Options options;
+  options.kv_events = "127.0.0.1:0";
+  start_ready(std::move(options));
+  std::vector<KvEvent> told;
+  KvEventReader reader(env_->loop(), [&](std::uint64_t, const Result<KvEventMessage>& message) {
+    ASSERT_TRUE(message) << message.error().message;
+    told.insert(told.end(), message->batch.events.begin(), message->batch.events.end());
+  });
+  reader.follow({{1, announced_.substr(announced_.rfind(' ') + 1)}});
+  // Until the reader is connected, nothing that is published reaches it.
+  std::string prompt;
+  for (char c = 'a'; told.empty() && c <= 'z'; ++c) {
+    prompt = std::string(20, c);
+    EXPECT_EQ(complete({{"model", "tiny"}, {"prompt", prompt}, {"max_tokens", 1}}).status, 200);
+    const Instant end = env_->env().clock.now_monotonic() + Duration::milliseconds(200);
+    run_until([&] { return !told.empty() || env_->env().clock.now_monotonic() > end; });
+  }
+  ASSERT_EQ(told.size(), 1u);
+  const auto* stored = std::get_if<KvBlocksStored>(&told[0]);
+  ASSERT_NE(stored, nullptr);
+  EXPECT_EQ(stored->tokens, std::vector<std::int32_t>(kChainTokens, prompt[0]));
+  EXPECT_FALSE(stored->parent);
+  EXPECT_EQ(stored->hashes, token_chain(stored->tokens, 0)) << "the engine's names are the chain";
+}
+
+TEST_F(ServingReplicaTest, AnAddressOfEventsThatIsNoneIsRefused) {
+  ServingReplica::Options options;
+  options.engine.load = model;
+  options.kv_events = "nowhere";
+  const auto replica = ServingReplica::start(env_->loop(), env_->env(), std::move(options), [] {});
+  ASSERT_FALSE(replica);
+  EXPECT_EQ(replica.error().message.substr(0, 43), "KV events: cannot listen at \"nowhere\", expe");
 }
 
 }  // namespace

@@ -38,6 +38,9 @@ class AgentDriver {
   /// other inputs; act() follows.
   void begin(const AgentSetup& setup, std::span<const AttemptId> found);
   [[nodiscard]] bool begun() const { return agent_.has_value(); }
+  [[nodiscard]] bool attempts_acknowledged() const {
+    return !agent_ || agent_->attempts_acknowledged();
+  }
 
   /// Obeys an order, and acts.
   void obey(const NodeOrder& order);

@@ -125,7 +125,7 @@ NodeFitness::Events AgentProcess::health_events() {
 
 HoldWatch::Agent AgentProcess::hold_agent() {
   return {.connected = [this] { return session_.welcomed(); },
-          .idle = [this] { return attempts_.empty(); },
+          .idle = [this] { return attempts_.empty() && agent_.attempts_acknowledged(); },
           .tell = [this](const HoldEnding& ending) { session_.send(ending); },
           .kill = [this](std::function<void()> then) { attempts_.abandon(std::move(then)); },
           .stop = [this] { stop(); }};

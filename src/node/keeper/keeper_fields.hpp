@@ -88,8 +88,8 @@ void code(Codec& codec, S& value) {
 }
 
 /// The form of a keeper's messages. Form 2 added the exit status of the rank that ended an attempt.
-/// Form 3 added the reports of replicas.
-inline constexpr std::uint8_t kKeeperForm = 3;
+/// Form 3 added the reports of replicas, form 4 the sizes of their caches.
+inline constexpr std::uint8_t kKeeperForm = 4;
 
 template <class Codec>
 [[nodiscard]] constexpr std::uint32_t keeper_form(const Codec& /*codec*/) {
@@ -109,7 +109,10 @@ void code(Codec& codec, S& value) {
   auto& [token, stage, up_epoch, shed_epoch, clocks, end, progress, applied, replica] = value;
   codec.named("token stage up_epoch shed_epoch clocks end progress applied", token, stage, up_epoch,
               shed_epoch, clocks, end, progress, applied);
-  if (keeper_form(codec) >= 3) codec.named("replica", replica);
+  if constexpr (std::is_same_v<Codec, Decoder>) {
+    if (keeper_form(codec) == 3) return code_without_cache(codec, replica);
+  }
+  if (keeper_form(codec) >= 4) codec.named("replica", replica);
 }
 
 template <class Codec, SameStruct<GangNode> S>

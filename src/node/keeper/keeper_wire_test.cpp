@@ -172,6 +172,20 @@ void remove_mark(std::string& bytes, const KeeperStatus& with) {
   bytes.erase(mark);
 }
 
+TEST(KeeperWire, AReplicaIsReadFromKeepersThatDoNotKnowItsCache) {
+  KeeperStatus status;
+  status.report.replica = ReplicaReport{ReplicaPhase::kReady, "h:1", 12, 8, {2400, 0.004, 0.01}};
+  std::string bytes = encode(KeeperOutput(status));
+  KeeperStatus cached = status;
+  cached.report.replica->kv_tokens = 1;
+  remove_mark(bytes, cached);
+  remove_mark(bytes, cached);  // behind the tokens, that it tells of them nowhere
+  bytes[0] = 3;
+  const Result<KeeperOutput> read = decode_keeper_output(bytes);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(std::get<KeeperStatus>(*read).report.replica, status.report.replica);
+}
+
 /// A keeper outlives the release that it was started by.
 TEST(KeeperWire, AStatusIsReadFromKeepersOfTheReleasesBefore) {
   KeeperStatus status;

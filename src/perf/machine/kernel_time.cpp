@@ -138,17 +138,46 @@ double KernelTime::link_bandwidth(double devices) const {
   return links * device.link_fraction;
 }
 
+/// Those of `devices` that lie in one scale-up domain.
+double KernelTime::inside(double devices) const {
+  return std::min(devices, constants_.network.domain);
+}
+
 double KernelTime::all_reduce(double bytes, double devices) const {
   if (devices <= 1) return 0;
-  const double wire = 2 * (devices - 1) / devices * bytes / link_bandwidth(devices);
-  const double hops = std::sqrt(devices / 2);
-  return constants_.engine.communication * (constants_.device.link_latency * hops + wire);
+  const double near = inside(devices);
+  double seconds = 0;
+  if (near > 1) {
+    const double wire = 2 * (near - 1) / near * bytes / link_bandwidth(near);
+    const double hops = std::sqrt(near / 2);
+    seconds += constants_.device.link_latency * hops + wire;
+  }
+  if (devices > near) {
+    const Network& between = constants_.network.between;
+    seconds += all_reduce_seconds(between, span_of(between, devices / near, near), bytes / near);
+  }
+  return constants_.engine.communication * seconds;
 }
 
 double KernelTime::all_to_all(double bytes, double devices) const {
   if (devices <= 1) return 0;
-  const double wire = (devices - 1) / devices * bytes / link_bandwidth(devices);
-  return constants_.engine.communication * (constants_.device.link_latency + wire);
+  const double near = inside(devices);
+  double seconds = 0;
+  if (near > 1) {
+    const double wire = (near - 1) / devices * bytes / link_bandwidth(near);
+    seconds = constants_.device.link_latency + wire;
+  }
+  if (devices > near) {
+    const Network& between = constants_.network.between;
+    seconds = std::max(seconds, all_to_all_seconds(between, span_of(between, devices, 1), bytes));
+  }
+  return constants_.engine.communication * seconds;
+}
+
+double KernelTime::send_between_domains(double bytes, double devices) const {
+  const ServingNetwork& network = constants_.network;
+  return constants_.engine.communication *
+         point_to_point_seconds(network.between, std::max(devices, network.domain), bytes);
 }
 
 }  // namespace orrery

@@ -55,15 +55,21 @@ class KernelTime {
   [[nodiscard]] double stream(double bytes) const;
 
   /// Seconds in which `devices` sum `bytes` each (ring or multimem, both 2 (g-1)/g of the size).
+  /// Beyond one scale-up domain, devices in the same place of each then sum their parts.
   [[nodiscard]] double all_reduce(double bytes, double devices) const;
 
   /// Seconds in which each of `devices` sends `bytes`, all to all.
   [[nodiscard]] double all_to_all(double bytes, double devices) const;
 
+  /// Seconds in which each device of a pipeline stage of `devices` sends `bytes` to its successor
+  /// in another scale-up domain.
+  [[nodiscard]] double send_between_domains(double bytes, double devices) const;
+
  private:
   [[nodiscard]] double rate(NumberFormat weights, NumberFormat activations) const;
   [[nodiscard]] double blend(double compute, double memory) const;
   [[nodiscard]] double link_bandwidth(double devices) const;
+  [[nodiscard]] double inside(double devices) const;
 
   const Accelerator& accelerator_;
   ServingConstants constants_;

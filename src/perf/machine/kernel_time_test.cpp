@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/numbers/rng.hpp"
 #include "perf/serving/serving_test.hpp"
 
@@ -80,6 +82,37 @@ TEST(KernelTime, MoreWorkNeverTakesLess) {
     const double seconds = kernels.matmul({.m = m, .n = 8192, .k = 8192});
     EXPECT_GE(seconds, before);
     before = seconds;
+  }
+}
+
+/// Nodes of eight H100, joined as in the catalog.
+KernelTime joined_kernels(double domain) {
+  const std::vector<std::string> engine{"kernel", "any"};
+  ServingConstants constants = serving_constants(
+      builtin_constants(), {.accelerator = part("H100"), .engine = engine, .group = 8});
+  const Result<Machine> machine = machine_of(
+      builtin_facts(), {.accelerator = &part("H100"), .accelerators = 256, .scale_out = true});
+  EXPECT_TRUE(machine);
+  constants.network = {.domain = domain, .between = network_of(*machine, builtin_constants())};
+  return {part("H100"), constants};
+}
+
+TEST(KernelTime, TheNetworkCountsWhereAGroupLeavesItsDomain) {
+  const KernelTime near = joined_kernels(INFINITY);
+  const KernelTime far = joined_kernels(8);
+  for (double bytes = 1e3; bytes < 1e9; bytes *= 10) {
+    for (const double devices : {2.0, 8.0}) {
+      EXPECT_EQ(near.all_reduce(bytes, devices), far.all_reduce(bytes, devices));
+      EXPECT_EQ(near.all_to_all(bytes, devices), far.all_to_all(bytes, devices));
+    }
+    for (double devices = 16; devices <= 256; devices *= 2) {
+      EXPECT_GT(far.all_reduce(bytes, devices), far.all_reduce(bytes, 8));
+      EXPECT_GE(far.all_reduce(bytes, devices), far.all_reduce(bytes, devices / 2));
+      EXPECT_GT(far.all_to_all(bytes, devices), near.all_to_all(bytes, devices));
+    }
+    // No byte leaves a device faster than its 400 Gb/s.
+    EXPECT_GT(far.all_to_all(bytes, 256), bytes * 248 / 256 / 50e9);
+    EXPECT_GT(far.send_between_domains(bytes, 8), bytes / 50e9);
   }
 }
 

@@ -81,6 +81,12 @@ struct Machine {
   }
 };
 
+/// Scale-up domains (nodes, where those are larger) and the network between them.
+struct JoinedDomains {
+  std::uint32_t domain = 1;  ///< accelerators of one
+  Machine machine;           ///< several domains; its last tiers join them
+};
+
 /// The known facts beside the accelerator's name; omitted ones have the catalog's defaults.
 struct MachineRequest {
   const Accelerator* accelerator = nullptr;

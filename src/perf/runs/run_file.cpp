@@ -193,9 +193,7 @@ Result<ServingRun> read_serving_run(ConfigKeys& keys, const DocumentNode& row,
 
   run.engine_text = any_text(keys, "engine");
   run.version_text = any_text(keys, "engine_version");
-  ServingEngine engine = read_engine_text(run.engine_text, run.version_text, run.warnings);
-  run.engine = std::move(engine.family);
-  run.engine_version = engine.version;
+  run.engine = read_engine_text(run.engine_text, run.version_text, run.warnings);
   read_serving_precision(keys, run);
   run.input_tokens = keys.number("input_tokens", kSmallest, kLargest);
   run.output_tokens = keys.number("output_tokens", kSmallest, kLargest);

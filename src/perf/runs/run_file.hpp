@@ -19,6 +19,7 @@
 #include "base/format/document.hpp"
 #include "base/quantity.hpp"
 #include "hardware/catalog.hpp"
+#include "perf/machine/machine.hpp"
 #include "perf/runs/run_cluster.hpp"
 #include "perf/runs/run_text.hpp"
 #include "perf/training/training_job.hpp"
@@ -80,12 +81,12 @@ struct ServingRun {
   const Accelerator* accelerator = nullptr;
   std::optional<Watts> power_limit;
   std::uint64_t count = 0;
+  std::optional<JoinedDomains> joined;  ///< where an instance may span several; none: it is in one
   std::uint32_t ranks_per_accelerator = 1;
   std::uint32_t copies = 1;  ///< of the stated layout, that fill the accelerators
   StatedPlan
       plan;  ///< dp is that of the row, or, where it leaves devices over, of the replicas too
-  std::string engine;                    ///< family, see ServingEngine
-  std::optional<double> engine_version;  ///< comparable within the family
+  ServingEngine engine;  ///< as far as its texts are known
   std::string engine_text;
   std::string version_text;
   std::optional<NumberFormat> weights;

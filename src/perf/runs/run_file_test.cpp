@@ -116,11 +116,11 @@ std::string shown(const Run& run) {
         static_cast<int>(t->task), shown(t->release));
   }
   if (const auto* s = std::get_if<ServingRun>(&run)) {
-    return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", shown_common(*s), s->engine,
-                       shown(s->engine_version), s->engine_text, s->version_text, shown(s->weights),
-                       shown(s->kv), shown(s->activations), shown(s->input_tokens),
-                       shown(s->output_tokens), shown(s->concurrency), shown(s->max_batch),
-                       shown(s->request_rate), static_cast<int>(s->scenario));
+    return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {} {}", shown_common(*s),
+                       s->engine.family, shown(s->engine.version), s->engine_text, s->version_text,
+                       shown(s->weights), shown(s->kv), shown(s->activations),
+                       shown(s->input_tokens), shown(s->output_tokens), shown(s->concurrency),
+                       shown(s->max_batch), shown(s->request_rate), static_cast<int>(s->scenario));
   }
   const auto& bad = std::get<BadRow>(run);
   return bad.id + " " + bad.error.message;
@@ -147,8 +147,8 @@ TEST(RunFile, ReadsATrainingRow) {
 
 TEST(RunFile, ReadsAServingRow) {
   const ServingRun run = read_serving(serving_row().dump());
-  EXPECT_EQ(run.engine, "vllm");
-  EXPECT_EQ(run.engine_version, 0.10);
+  EXPECT_EQ(run.engine.family, "vllm");
+  EXPECT_EQ(run.engine.version, 0.10);
   EXPECT_EQ(run.weights, NumberFormat::kFp8);
   EXPECT_EQ(run.kv, std::nullopt);
   EXPECT_EQ(run.output_tokens, 292.3);

@@ -27,8 +27,6 @@ class ServingModel {
 
   [[nodiscard]] double batch_limit() const;
   [[nodiscard]] Round round(double batch) const;
-  [[nodiscard]] StepLoad decode_load(double sequences) const;
-  [[nodiscard]] StepLoad prompt_load(double tokens) const;
   [[nodiscard]] double batch_at_rate(double limit) const;
   [[nodiscard]] ServingPrediction closed(double batch) const;
 
@@ -48,17 +46,6 @@ double ServingModel::batch_limit() const {
   return std::max(1.0, limit);
 }
 
-StepLoad ServingModel::decode_load(double sequences) const {
-  return {.sequences = sequences, .context = job_.load.input + job_.load.output / 2};
-}
-
-StepLoad ServingModel::prompt_load(double tokens) const {
-  return {.prompts = tokens,
-          .piece = std::min(tokens, job_.load.input),
-          .seen = job_.load.input / 2,
-          .finished = tokens / job_.load.input};
-}
-
 // Prompts come in pieces of at least one prompt (or the chunk limit): per decode step of b
 // sequences, b input / output prompt tokens are due, so a piece comes every so many steps.
 ServingModel::Round ServingModel::round(double batch) const {
@@ -74,14 +61,14 @@ ServingModel::Round ServingModel::round(double batch) const {
   piece = std::min(piece, batch * input);
   const double often = due / piece;
   const double kept = (job_.load.output - 1) / job_.load.output;  // prompts give the first token
-  const StepLoad decode = decode_load(b);
+  const StepLoad decode = answer_load(job_.load, b);
   const StepTime alone = step_.time(decode);
-  const StepTime prompts = step_.time(prompt_load(piece));
+  const StepTime prompts = step_.time(prompt_load(job_.load, piece));
   Round result;
   result.decode = alone.total();
   result.prompt = prompts.total() * std::max(1.0, input * groups / piece);
   if (engine_.mixing > 0 && job_.load.batching == Batching::kContinuous && often <= kept) {
-    StepLoad both = prompt_load(piece);
+    StepLoad both = prompt_load(job_.load, piece);
     both.sequences = decode.sequences;
     both.context = decode.context;
     const StepTime together = step_.time(both);
@@ -121,10 +108,8 @@ ServingPrediction ServingModel::closed(double batch) const {
   if (job_.load.batching == Batching::kStatic) {
     ttft = at.share * request;
   } else {
-    // A request waits for half a pass and for the prompts ahead of it: those of an open queue, and
-    // those of the part of the batch that ended, and so asks again, at one time.
-    const double busy = std::min(at.share, 0.95);
-    const double ahead = engine_.together * (batch - 1) / 2 + busy / (1 - busy) / 2;
+    // A request waits for half a pass and for the prompts ahead of it.
+    const double ahead = prompts_ahead(engine_, at.share, batch);
     ttft = engine_.first + 0.5 * at.decode + at.prompt * (1 + std::min(ahead, batch));
     ttft = std::min(ttft, 0.9 * request);
   }
@@ -166,6 +151,22 @@ ServingPrediction ServingModel::predict() const {
 }
 
 }  // namespace
+
+StepLoad answer_load(const ServingLoad& load, double sequences) {
+  return {.sequences = sequences, .context = load.input + load.output / 2};
+}
+
+StepLoad prompt_load(const ServingLoad& load, double tokens) {
+  return {.prompts = tokens,
+          .piece = std::min(tokens, load.input),
+          .seen = load.input / 2,
+          .finished = tokens / load.input};
+}
+
+double prompts_ahead(const EngineConstants& engine, double busy, double running) {
+  busy = std::min(busy, kBusyMax);
+  return engine.together * (running - 1) / 2 + busy / (1 - busy) / 2;
+}
 
 ServingPrediction predict_serving(const ServingJob& job, const ServingConstants& constants) {
   if (job.load.output <= constants.engine.answer) return ServingModel(job, constants).predict();

@@ -28,6 +28,18 @@ struct ServingPrediction {
   StepTime breakdown;  ///< seconds a generated token of one sequence takes, prompts included
 };
 
+/// A pass in which `sequences` each generate a token, and one that reads `tokens` of prompts.
+[[nodiscard]] StepLoad answer_load(const ServingLoad& load, double sequences);
+[[nodiscard]] StepLoad prompt_load(const ServingLoad& load, double tokens);
+
+/// Part of the time for which a queue of prompts keeps its server busy at most.
+inline constexpr double kBusyMax = 0.95;
+
+/// Prompts that are read before one that arrives: those of an open queue whose server is `busy` for
+/// that part of the time, and those of the part of `running` requests that ended, and so asks
+/// again, at one time.
+[[nodiscard]] double prompts_ahead(const EngineConstants& engine, double busy, double running);
+
 [[nodiscard]] ServingPrediction predict_serving(const ServingJob& job,
                                                 const ServingConstants& constants);
 

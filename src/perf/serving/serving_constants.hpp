@@ -7,12 +7,14 @@
 // of the look-up: O(constants of a device x names).
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>
 
 #include "hardware/accelerator.hpp"
 #include "perf/calibration.hpp"
+#include "perf/machine/collective.hpp"
 
 namespace orrery {
 
@@ -58,9 +60,16 @@ struct EngineConstants {
   double latency_bound = 1;  ///< throughput kept where latency limits bind
 };
 
+/// What joins the devices of an instance beyond its first scale-up domain.
+struct ServingNetwork {
+  double domain = INFINITY;  ///< devices of an instance in one domain, a power of two
+  Network between;           ///< as trainings use it; unused where `domain` is infinite
+};
+
 struct ServingConstants {
   DeviceConstants device;
   EngineConstants engine;
+  ServingNetwork network;
   double blend = 2;                    ///< exponent that joins compute and memory time
   std::vector<std::size_t> positions;  ///< in the calibration, of everything looked up
 };

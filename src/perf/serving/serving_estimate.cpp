@@ -1,6 +1,7 @@
 #include "perf/serving/serving_estimate.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/numbers/math.hpp"
@@ -140,8 +141,16 @@ void set_intervals(const ServingRun& run, const Calibration& calibration,
 ServingConstants constants_of(const ServingJob& job, const ServingRun& run,
                               const Calibration& calibration) {
   const double group = job.plan.tp * job.plan.pp * job.plan.attention_dp;
-  ServingConstants constants = serving_constants(
-      calibration, {.accelerator = *job.accelerator, .engine = job.engine, .group = group});
+  ServingNetwork network;
+  if (run.joined && group > run.joined->domain) {
+    network = {.domain = static_cast<double>(std::bit_floor(run.joined->domain)),
+               .between = network_of(run.joined->machine, calibration)};
+  }
+  ServingConstants constants =
+      serving_constants(calibration, {.accelerator = *job.accelerator,
+                                      .engine = job.engine,
+                                      .group = std::min(group, network.domain)});
+  constants.network = network;
   const std::optional<Watts> rated = job.accelerator->tdp;
   if (!run.power_limit || !rated || *run.power_limit >= *rated) return constants;
   // Power at clock f is 0.30 + 0.70 f^2.4 of the rated one.

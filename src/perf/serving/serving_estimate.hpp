@@ -40,7 +40,8 @@ struct ServingEstimate {
 [[nodiscard]] Result<ServingJob> serving_job_of(const ServingRun& run,
                                                 std::vector<std::string>& warnings);
 
-/// Constants of the job; a power limit below the rated power slows the clock.
+/// Constants of the job; a power limit below the rated power slows the clock. With the network
+/// between scale-up domains where the job's instance spans several of the run's.
 [[nodiscard]] ServingConstants constants_of(const ServingJob& job, const ServingRun& run,
                                             const Calibration& calibration);
 

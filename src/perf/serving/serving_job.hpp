@@ -41,6 +41,9 @@ struct ServingFormats {
   NumberFormat mixers = NumberFormat::kBf16;  ///< weights of attention and of dense layers
 };
 
+/// What an instance computes of a request.
+enum class ServingRole { kWhole, kPrompt, kAnswer };
+
 /// How requests become batches.
 enum class Batching {
   kStatic,      ///< a batch starts and ends together

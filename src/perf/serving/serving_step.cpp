@@ -59,11 +59,7 @@ StepTime ServingStep::time(const StepLoad& load) const {
         kernels_.matmul({.m = heads, .n = job_.shape.vocab / job_.plan.tp, .k = job_.shape.hidden});
     total.elementwise += kernels_.stream(heads * job_.shape.vocab * 4 * 3);
   }
-  const double hop = job_.plan.pp - 1;
-  if (hop > 0) {
-    const double tokens = own.sequences + own.prompts;
-    total.collective += hop * kernels_.all_to_all(tokens * job_.shape.hidden * kActivationBytes, 2);
-  }
+  if (job_.plan.pp > 1) total.collective += pipeline_time(own.sequences + own.prompts);
   total.host += constants_.engine.step + constants_.engine.sequence * own.sequences +
                 constants_.engine.prompt * own.finished;
   return total;
@@ -176,6 +172,18 @@ double ServingStep::collective_time(const ServingLayer& layer, double tokens) co
             kernels_.all_to_all(sent * kActivationBytes, ep);
   }
   return time;
+}
+
+/// Seconds in which a micro-batch passes from stage to stage.
+double ServingStep::pipeline_time(double tokens) const {
+  const double stage = job_.plan.tp * job_.plan.attention_dp;
+  const double hops = job_.plan.pp - 1;
+  const double domain = std::max(stage, constants_.network.domain);
+  const double far = std::max(1.0, std::ceil(stage * job_.plan.pp / domain)) - 1;
+  const double bytes = tokens * job_.shape.hidden * kActivationBytes;
+  double seconds = (hops - far) * kernels_.all_to_all(bytes, 2);
+  if (far > 0) seconds += far * kernels_.send_between_domains(bytes, stage);
+  return seconds;
 }
 
 }  // namespace orrery

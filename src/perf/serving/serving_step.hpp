@@ -50,6 +50,7 @@ class ServingStep {
                                       const StepLoad& load) const;
   [[nodiscard]] double experts_time(const ServingExperts& experts, double tokens) const;
   [[nodiscard]] double collective_time(const ServingLayer& layer, double tokens) const;
+  [[nodiscard]] double pipeline_time(double tokens) const;
 
   const ServingJob& job_;
   ServingConstants constants_;

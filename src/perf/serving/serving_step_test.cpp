@@ -68,5 +68,26 @@ TEST(ServingStep, DealingExpertsToGroupsMovesTokensInsteadOfSums) {
   EXPECT_LT(dealt.experts, step(job, load).experts);
 }
 
+TEST(ServingStep, StagesInOtherDomainsWaitForTheNetwork) {
+  ServingJob job = serving_job("H100", small_dense());
+  job.plan = {.tp = 8, .pp = 4};
+  ServingConstants constants = constants_for(job);
+  const StepLoad load{.sequences = 64, .context = 500};
+  const StepTime near = ServingStep(job, constants).time(load);
+  const Result<Machine> machine = machine_of(
+      builtin_facts(), {.accelerator = job.accelerator, .accelerators = 256, .scale_out = true});
+  ASSERT_TRUE(machine);
+  constants.network.between = network_of(*machine, builtin_constants());
+  double before = near.collective;
+  for (const double domain : {32.0, 16.0, 8.0}) {  // no, one and three stages' results leave it
+    constants.network.domain = domain;
+    const StepTime far = ServingStep(job, constants).time(load);
+    EXPECT_DOUBLE_EQ(far.total() - far.collective, near.total() - near.collective);
+    if (domain == 32) EXPECT_EQ(far.collective, before);
+    if (domain < 32) EXPECT_GT(far.collective, before);
+    before = far.collective;
+  }
+}
+
 }  // namespace
 }  // namespace orrery

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "perf/serving/serving_apart.hpp"
 #include "perf/serving/serving_test.hpp"
 
 namespace orrery {
@@ -90,6 +91,52 @@ TEST(Serving, MemoryLimitsTheBatchWhenNothingElseDoes) {
   const ServingPrediction p = predict(job);
   EXPECT_TRUE(p.fits);
   EXPECT_DOUBLE_EQ(p.batch, p.memory.sequences);
+}
+
+TEST(ServingApart, AnAnswersInstanceIsNeverSlowerThanAJointOne) {
+  for (const Transformer& model : {small_dense(), small_experts()}) {
+    for (const double tp : {1.0, 4.0}) {
+      ServingJob job = serving_job("H100", model);
+      job.plan.tp = tp;
+      for (double batch = 1; batch <= 256; batch *= 4) {
+        job.load.concurrency = batch;
+        const ServingPrediction joint = predict(job);
+        const AnswerInstance apart = answer_instance(job, constants_for(job), joint.batch);
+        EXPECT_LE(apart.tpot.value(), joint.tpot.value() * (1 + 1e-12)) << batch;
+        EXPECT_GE(apart.requests, joint.requests) << batch;
+        EXPECT_DOUBLE_EQ(apart.breakdown.total(), apart.tpot.value());
+      }
+    }
+  }
+}
+
+TEST(ServingApart, NoJointInstanceReadsMorePromptsThanOneThatOnlyReads) {
+  for (const double input : {100.0, 3000.0, 40000.0}) {
+    ServingJob job = serving_job("H100", small_dense());
+    job.load.input = input;
+    const PromptInstance apart = prompt_instance(job, constants_for(job));
+    for (double batch = 1; batch <= 64; batch *= 4) {
+      job.load.concurrency = batch;
+      EXPECT_LE(predict(job).requests, apart.requests_max * (1 + 1e-9)) << input;
+    }
+    EXPECT_GE(apart.prompt.value(), apart.breakdown.total() * (1 - 1e-9)) << input;
+  }
+}
+
+TEST(ServingApart, EachDeviceSendsItsPartOfTheCache) {
+  ServingJob one = serving_job("H100", small_dense());
+  const Result<Machine> machine = machine_of(
+      builtin_facts(), {.accelerator = one.accelerator, .accelerators = 64, .scale_out = true});
+  ASSERT_TRUE(machine);
+  const ServingNetwork network{.domain = 8, .between = network_of(*machine, builtin_constants())};
+  ServingJob four = one;
+  four.plan.tp = 4;
+  const double alone = cache_transfer(one, one, network).value();
+  const double bytes = 32 * 2 * 8 * 128 * 2 * 1000.0;  // layers, keys and values, heads, width
+  EXPECT_GT(alone, bytes / 50e9);
+  EXPECT_LT(alone, 2 * bytes / 50e9);
+  EXPECT_LT(cache_transfer(four, four, network).value(), alone / 3);
+  EXPECT_EQ(cache_transfer(four, one, network).value(), alone);  // the fewer devices take longer
 }
 
 }  // namespace

@@ -16,6 +16,12 @@ struct ServingLaunch {
   const ServingOffer& offer;
 };
 
+/// A planned service whose prompts are read apart.
+struct ApartLaunch {
+  const ServingQuestion& question;
+  const ApartOffer& offer;
+};
+
 /// The planner's name of an engine; "": it has no constants of it.
 [[nodiscard]] std::string_view planned_engine(EngineName engine);
 
@@ -24,5 +30,8 @@ struct ServingLaunch {
 /// engine is not Orrery's own.
 [[nodiscard]] Result<std::string> serving_launch_text(const ServingLaunch& launch,
                                                       EngineName engine);
+
+/// A shell script that starts one instance of the kind that a variable names.
+[[nodiscard]] Result<std::string> apart_launch_text(const ApartLaunch& launch, EngineName engine);
 
 }  // namespace orrery

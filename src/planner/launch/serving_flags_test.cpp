@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <sstream>
 
@@ -61,16 +63,22 @@ TEST(ServingFlags, EveryCommandHoldsOptionsThatItsEngineKnows) {
                                     .host = "10.0.0.7",
                                     .port = 20001,
                                     .shape = {.tensor = groups == 1 ? size : 1,
-                                              .pipeline = groups == 1 ? 1 : size,
+                                              .pipeline = groups == 1 || size == 8 ? 1 : size,
                                               .data = size == 8 ? groups : 1,
                                               .expert = size == 8 ? groups : 1,
                                               .context = 8192,
                                               .sequences = 16,
                                               .weights = format,
-                                              .cache = format}};
-          const Result<EngineCommand> command = engine_launch(launch);
+                                              .cache = format},
+                                    .nodes = {.count = size == 8 ? 2u : 1u,
+                                              .rank = "1",
+                                              .first = "10.0.0.8",
+                                              .first_group = "1"},
+                                    .part = size == 8 ? EnginePart::kPrompts : EnginePart::kWhole};
+          Result<EngineCommand> command = engine_launch(launch);
           if (!command) continue;
           ++told;
+          std::ranges::copy(command->followers, std::back_inserter(command->words));
           const TorchrunCall call = options_of(command->words);
           EXPECT_EQ(wrong_arguments(call, known), std::vector<std::string>()) << word(engine);
           for (const auto& [name, value] : call.flags) written.insert(name);
@@ -109,6 +117,69 @@ TEST(ServingFlags, APlanIsAScriptThatAsksForTheModel) {
   ServingOffer cores = best;
   cores.plan.cores = 2;
   EXPECT_FALSE(serving_launch_text({question, cores}, EngineName::kVllm));
+}
+
+TEST(ServingFlags, AnInstanceOverNodesIsStartedOnEachOfThem) {
+  ServingQuestion question = serving_question("deepseek-v3", {serving_on("h100", 32)});
+  question.formats = {NumberFormat::kFp8};
+  const Result<ServingAnswer> answer = plan_serving(serving_facts(), question);
+  ASSERT_TRUE(answer) << answer.error().text();
+  ServingOffer offer = answer->plans.front();
+  const auto script = [&](ServingPlan plan, EngineName engine) {
+    offer.plan = plan;
+    const Result<std::string> text = serving_launch_text({question, offer}, engine);
+    return text ? *text : text.error().message;
+  };
+  const auto holds = [](const std::string& text, std::string_view part) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  };
+  const std::string staged = script({.tp = 8, .pp = 2}, EngineName::kVllm);
+  holds(staged, "# Run it on each of the instance's 2 nodes.\n");
+  holds(staged, "[ \"${NODE_RANK:?number of this node, from 0}\" = 0 ] || set -- --headless\n");
+  holds(staged, "--nnodes 2 \\\n  --node-rank \"${NODE_RANK:?number of this node, from 0}\" \\\n");
+  holds(staged, "--master-addr \"${FIRST_NODE:?address of node 0}\"");
+  holds(staged, " \"$@\"\n");
+  const std::string groups = script({.tp = 1, .ep = 16, .attention_dp = 16}, EngineName::kVllm);
+  holds(groups, "--data-parallel-size-local 8 \\\n");
+  holds(groups, "--data-parallel-start-rank \"$((NODE_RANK * 8))\"");
+  holds(script({.tp = 1, .pp = 2, .ep = 8, .attention_dp = 8}, EngineName::kVllm),
+        "cannot be told to have stages of several attention groups on nodes of their own");
+  holds(script({.tp = 8, .pp = 2, .ep = 8}, EngineName::kSglang),
+        "--nnodes 2 \\\n  --node-rank \"${NODE_RANK:?number of this node, from 0}\" \\\n"
+        "  --dist-init-addr \"${FIRST_NODE:?address of node 0}:5000\"");
+  holds(script({.tp = 16}, EngineName::kTrtllm),
+        "srun -N 2 \\\n  --ntasks-per-node 8 \\\n  --mpi pmix trtllm-llmapi-launch trtllm-serve ");
+  holds(script({.tp = 16}, EngineName::kLlamacpp), "cannot be told to compute on several nodes");
+  holds(script({.tp = 16, .ep = 32, .attention_dp = 2}, EngineName::kVllm),
+        "cannot be told to spread 2 attention groups over 4 nodes");
+}
+
+TEST(ServingFlags, InstancesOfBothKindsComeFromOneScript) {
+  const ServingQuestion question = serving_question("llama-3.1-70b", {serving_on("h100", 16)});
+  const Result<ServingAnswer> answer = plan_serving(serving_facts(), question);
+  ASSERT_TRUE(answer) << answer.error().text();
+  ASSERT_FALSE(answer->apart.empty());
+  const auto expect = [&](EngineName engine, std::initializer_list<std::string_view> parts) {
+    const Result<std::string> text = apart_launch_text({question, answer->apart[0]}, engine);
+    ASSERT_TRUE(text) << text.error().text();
+    for (const std::string_view part : parts) {
+      EXPECT_NE(text->find(part), std::string::npos) << part << "\n" << *text;
+    }
+  };
+  expect(EngineName::kVllm,
+         {"# Starts one instance; the plan is ", " with ROLE=prefill and ", "\nprefill)\n",
+          "--kv-transfer-config "
+          "'{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"kv_producer\"}'",
+          "\"kv_role\":\"kv_consumer\"",
+          "export VLLM_NIXL_SIDE_CHANNEL_HOST=\"${OWN_HOST:?address of this node}\"\n"});
+  expect(EngineName::kSglang,
+         {"--disaggregation-mode prefill \\\n  --disaggregation-transfer-backend nixl",
+          "--disaggregation-mode decode", "sglang_router.launch_router --pd-disaggregation"});
+  expect(EngineName::kTrtllm,
+         {"disable_overlap_scheduler: true\ncache_transceiver_config:\n  backend: DEFAULT\n  "
+          "max_tokens_in_buffer: 1500\nEND\n",
+          "trtllm-serve disaggregated"});
+  EXPECT_FALSE(apart_launch_text({question, answer->apart[0]}, EngineName::kLlamacpp));
 }
 
 TEST(ServingFlags, LlamaCppIsToldOfOneInstanceOnly) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -16,6 +17,24 @@ namespace {
 constexpr double kTokensMax = 1e8;
 constexpr double kRateMax = 1e9;
 
+/// An instance over several scale-up domains has at most so many times the devices of the smallest
+/// one that fits.
+constexpr double kSpread = 4;
+
+/// Instances for which the machine has whole places; 0: as many as needed.
+double instances_in(const ServingChoice& choice, const ServingPlan& plan) {
+  if (!choice.accelerators) return 0;
+  const auto there = static_cast<double>(*choice.accelerators);
+  const double domains = domains_of(plan, choice.domain);
+  if (domains <= 1) return std::floor(there / devices_of(plan));
+  return std::floor(std::floor(there / choice.domain) / domains);
+}
+
+/// Whether the engine can hand a prompt's cache to another instance.
+bool hands_over(std::string_view engine) {
+  return engine == "vllm" || engine == "sglang" || engine == "tensorrt-llm";
+}
+
 /// Layouts of one machine in one pair of number formats.
 class MachineSearch {
  public:
@@ -24,7 +43,12 @@ class MachineSearch {
         question_(question),
         machine_(machine),
         rack_(rack_size(facts.catalog, *question.machines[machine].node)),
-        shortfall_(facts, question, question.machines[machine]) {}
+        shortfall_(facts, question, question.machines[machine]) {
+    const ServingChoice& choice = question.machines[machine];
+    if (!choice.joined || !hands_over(question.engine)) return;
+    between_ = {.domain = static_cast<double>(std::bit_floor(choice.domain)),
+                .between = network_of(*choice.joined, facts.calibration)};
+  }
 
   /// Errors: a model that generates no tokens.
   Status search(const Economics& economics) {
@@ -41,6 +65,7 @@ class MachineSearch {
   }
 
   [[nodiscard]] std::vector<ServingOffer> take_offers() { return std::move(offers_); }
+  [[nodiscard]] std::optional<ApartOffer> take_apart() { return std::move(apart_); }
   [[nodiscard]] std::uint64_t layouts() const { return layouts_; }
   [[nodiscard]] Error why() const { return shortfall_.explain(); }
   [[nodiscard]] const std::optional<RackSize>& rack() const { return rack_; }
@@ -49,10 +74,14 @@ class MachineSearch {
   void search_layouts(const Economics& economics, const ServingRun& run,
                       const ServingNumbers& numbers, ServingJob job) {
     const ServingChoice& choice = question_.machines[machine_];
-    const std::uint64_t most =
-        std::min<std::uint64_t>(choice.domain, choice.accelerators.value_or(choice.domain));
     std::map<double, ServingConstants> constants;  // they differ by the size of the instance alone
-    for (const ServingPlan& plan : serving_layouts(job.shape, static_cast<std::uint32_t>(most))) {
+    double fits = INFINITY;                        // devices of the smallest instance that fits
+    ApartSearch apart({.rate = question_.rate,
+                       .accelerators = choice.accelerators,
+                       .limits = question_.limits,
+                       .network = between_.value_or(ServingNetwork{})});
+    for (const ServingPlan& plan : serving_layouts(job.shape, largest_instance(choice))) {
+      if (domains_of(plan, choice.domain) > 1 && devices_of(plan) > kSpread * fits) break;
       job.plan = plan;
       auto known = constants.find(devices_of(plan));
       if (known == constants.end()) {
@@ -60,16 +89,50 @@ class MachineSearch {
             constants.emplace(devices_of(plan), constants_of(job, run, facts_.calibration)).first;
       }
       ++layouts_;
-      try_layout(economics, numbers, job, known->second);
+      if (!try_layout(economics, numbers, job, known->second)) continue;
+      const double domains = domains_of(plan, choice.domain);
+      fits = std::min(fits, domains > 1 ? devices_of(plan) : 0);
+      const double taken = domains > 1 ? domains * choice.domain : devices_of(plan);
+      if (between_) apart.add(job, known->second, taken);
+    }
+    if (const std::optional<ApartPair> pair = apart.best()) {
+      offer_apart(economics, numbers, apart, *pair);
     }
   }
 
-  void try_layout(const Economics& economics, const ServingNumbers& numbers, ServingJob& job,
+  /// Keeps it if it is the best of the machine.
+  void offer_apart(const Economics& economics, const ServingNumbers& numbers,
+                   const ApartSearch& search, const ApartPair& pair) {
+    ApartOffer offer{.machine = machine_, .numbers = numbers};
+    offer.cache = pair.prompts->job.formats.kv;
+    offer.prompts = pair.prompts->job.plan;
+    offer.prompts.replicas = pair.size.prompts;
+    offer.answers = pair.answers->job.plan;
+    offer.answers.replicas = pair.size.answers;
+    offer.concurrency = pair.answers->answer->batch;
+    offer.figures = search.figures(pair);
+    offer.transfer = pair.transfer;
+    offer.requests = pair.size.requests;
+    offer.requests_max = pair.requests_max;
+    const ServingLoad& load = pair.answers->job.load;
+    offer.quote = quote_of(search.expense(economics, pair), rack_,
+                           {.generated = offer.requests * load.output,
+                            .total = offer.requests * (load.input + load.output),
+                            .accelerators = offer.accelerators()});
+    const std::optional<double> score = score_of(offer.quote, question_.objective);
+    if (!score) return;
+    if (!apart_ || *score < *score_of(apart_->quote, question_.objective)) {
+      apart_ = std::move(offer);
+    }
+  }
+
+  /// Returns whether the instance fits.
+  bool try_layout(const Economics& economics, const ServingNumbers& numbers, ServingJob& job,
                   const ServingConstants& constants) {
     const CapacityAnswer found = serving_capacity(job, constants, question_.limits);
     const double each = devices_of(job.plan);
     const std::optional<std::uint64_t> there = question_.machines[machine_].accelerators;
-    const double room = there ? std::floor(static_cast<double>(*there) / each) : 0;
+    const double room = instances_in(question_.machines[machine_], job.plan);
     double instances = there ? room : 1;
     ServingAttempt attempt{.plan = job.plan, .numbers = numbers, .least = found.least};
     if (found.capacity) {
@@ -79,8 +142,10 @@ class MachineSearch {
       attempt.accelerators = instances * each;
     }
     shortfall_.add(attempt);
-    if (!found.capacity || (there && instances > room)) return;
-    offer(economics, job, constants, {numbers, *found.capacity, instances});
+    if (found.capacity && !(there && instances > room)) {
+      offer(economics, job, constants, {numbers, *found.capacity, instances});
+    }
+    return found.least.fits && is_finite(found.least);
   }
 
   struct Loaded {
@@ -111,7 +176,7 @@ class MachineSearch {
     all.tokens_total = all.tokens_total * loaded.instances;
     all.output_tokens = all.output_tokens * loaded.instances;
     all.requests *= loaded.instances;
-    if (score_of(offer, question_.objective)) offers_.push_back(std::move(offer));
+    if (score_of(offer.quote, question_.objective)) offers_.push_back(std::move(offer));
   }
 
   const PlannerFacts& facts_;
@@ -119,7 +184,9 @@ class MachineSearch {
   std::size_t machine_;
   std::optional<RackSize> rack_;
   ServingShortfall shortfall_;
+  std::optional<ServingNetwork> between_;  ///< over which caches travel; none: they cannot
   std::vector<ServingOffer> offers_;
+  std::optional<ApartOffer> apart_;
   std::uint64_t layouts_ = 0;
 };
 
@@ -137,6 +204,7 @@ class ServingPlanner {
       answer_.by_objective[i] = best_for(static_cast<ServingObjective>(i));
     }
     sort(offers_, question_.objective);
+    sort(answer_.apart, question_.objective);
     set_best_of_machines();
     if (offers_.size() > question_.best) offers_.resize(question_.best);
     answer_.plans = std::move(offers_);
@@ -162,6 +230,9 @@ class ServingPlanner {
     }
     if (Status done = search.search(*economics); !done) return done;
     answer_.layouts += search.layouts();
+    if (std::optional<ApartOffer> apart = search.take_apart()) {
+      answer_.apart.push_back(*std::move(apart));
+    }
     std::vector<ServingOffer> found = search.take_offers();
     if (found.empty()) {
       answer_.refused.push_back({machine, search.why()});
@@ -223,12 +294,25 @@ class ServingPlanner {
     if (std::find(all.begin(), all.end(), text) == all.end()) all.push_back(text);
   }
 
-  void note(std::size_t machine) {
-    const ServingChoice& choice = question_.machines[machine];
-    const auto& [economics, rack] = backgrounds_.at(machine);
-    note_once(fmt::format("{} in nodes of {}; an instance within {} of them",
-                          choice.accelerator->id, choice.node->id,
-                          std::min(choice.domain, kInstanceMax)));
+  void note(const ServingOffer& offer) {
+    const ServingChoice& choice = question_.machines[offer.machine];
+    const auto& [economics, rack] = backgrounds_.at(offer.machine);
+    const double domains = domains_of(offer.plan, choice.domain);
+    if (domains <= 1) {
+      note_once(fmt::format("{} in nodes of {}; an instance within {} of them",
+                            choice.accelerator->id, choice.node->id,
+                            std::min(choice.domain, kInstanceMax)));
+    } else {
+      note_once(fmt::format(
+          "{}: no {} of them hold the model in {}, so an instance spans several, over {}",
+          choice.label, choice.domain, print_numbers(offer.numbers),
+          choice.joined->assumptions.front()));
+    }
+    if (instance_nodes(choice, offer.plan) > 1) {
+      note_once(
+          "a replica of a live service is one node: an instance over several is started "
+          "with the command of --emit on each");
+    }
     for (const std::string& text : economics.assumptions) note_once(text);
     for (const std::string& missing : {economics.power.missing, economics.price.missing}) {
       if (!missing.empty()) note_once("left out: " + missing);
@@ -241,9 +325,9 @@ class ServingPlanner {
 
   /// The assumptions on which the listed offers rest.
   void note_machines() {
-    for (const ServingOffer& offer : answer_.plans) note(offer.machine);
+    for (const ServingOffer& offer : answer_.plans) note(offer);
     for (const std::optional<ServingOffer>& offer : answer_.by_objective) {
-      if (offer) note(offer->machine);
+      if (offer) note(*offer);
     }
   }
 
@@ -271,22 +355,22 @@ class ServingPlanner {
     }
   }
 
-  static void sort(std::vector<ServingOffer>& offers, ServingObjective objective) {
-    std::stable_sort(offers.begin(), offers.end(),
-                     [&](const ServingOffer& a, const ServingOffer& b) {
-                       const double one = score_of(a, objective).value_or(INFINITY);
-                       const double other = score_of(b, objective).value_or(INFINITY);
-                       if (one != other) return one < other;
-                       return a.accelerators() < b.accelerators();
-                     });
+  template <class Offer>
+  static void sort(std::vector<Offer>& offers, ServingObjective objective) {
+    std::stable_sort(offers.begin(), offers.end(), [&](const Offer& a, const Offer& b) {
+      const double one = score_of(a.quote, objective).value_or(INFINITY);
+      const double other = score_of(b.quote, objective).value_or(INFINITY);
+      if (one != other) return one < other;
+      return a.accelerators() < b.accelerators();
+    });
   }
 
   [[nodiscard]] std::optional<ServingOffer> best_for(ServingObjective objective) const {
     const ServingOffer* best = nullptr;
     for (const ServingOffer& offer : offers_) {
-      const std::optional<double> score = score_of(offer, objective);
+      const std::optional<double> score = score_of(offer.quote, objective);
       if (!score) continue;
-      if (best == nullptr || *score < *score_of(*best, objective)) best = &offer;
+      if (best == nullptr || *score < *score_of(best->quote, objective)) best = &offer;
     }
     return best == nullptr ? std::nullopt : std::optional(*best);
   }
@@ -324,13 +408,24 @@ class ServingPlanner {
     return done;
   }
 
+  /// Instances of two kinds may serve what joint ones cannot.
+  [[nodiscard]] Error with_apart(Error why) const {
+    if (answer_.apart.empty()) return why;
+    const ApartOffer& offer = answer_.apart.front();
+    why.message +=
+        fmt::format("; {:.0f} x {} for prefill and {:.0f} x {} for decode apart on {}",
+                    offer.prompts.replicas, print_layout(offer.prompts), offer.answers.replicas,
+                    print_layout(offer.answers), question_.machines[offer.machine].label);
+    return why;
+  }
+
   [[nodiscard]] Error nothing_fits() const {
-    if (answer_.refused.size() == 1) return answer_.refused.front().why;
+    if (answer_.refused.size() == 1) return with_apart(answer_.refused.front().why);
     Error all{.kind = ErrorKind::kInfeasible, .message = "no machine has a service:"};
     for (const ServingRefusal& refusal : answer_.refused) {
       all.message += "\n  " + refusal.why.message;
     }
-    return all;
+    return with_apart(std::move(all));
   }
 
   struct Background {
@@ -373,17 +468,37 @@ ServingChoice serving_choice(const Catalog& catalog, const Accelerator& accelera
   const bool joined = accelerator.scale_up.bandwidth_per_direction.has_value();
   const int domain =
       std::max(node.accelerators_per_node, joined ? node.scale_up_domain_accelerators : 1);
-  return {
+  ServingChoice choice{
       .label = accelerators ? fmt::format("{}:{}", accelerator.id, *accelerators) : accelerator.id,
       .accelerator = &accelerator,
       .node = &node,
       .accelerators = accelerators,
       .domain = static_cast<std::uint32_t>(std::max(1, domain)),
       .economics = {}};
+  if (node.compute_bandwidth.value() > 0 || accelerator.typical_scale_out) {
+    Result<Machine> machine = machine_of(
+        catalog, {.accelerator = &accelerator, .accelerators = kInstanceMax, .scale_out = true});
+    if (machine) choice.joined = *std::move(machine);
+  }
+  return choice;
 }
 
-std::optional<double> score_of(const ServingOffer& offer, ServingObjective objective) {
-  const ServingQuote& quote = offer.quote;
+std::uint32_t largest_instance(const ServingChoice& choice) {
+  const std::uint64_t there =
+      choice.accelerators.value_or(std::uint64_t{kInstanceMax} * choice.domain);
+  const std::uint64_t domains = choice.joined ? there / choice.domain : 0;
+  const std::uint64_t most = domains < 2 ? std::min<std::uint64_t>(there, choice.domain)
+                                         : domains * std::bit_floor(choice.domain);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(most, kInstanceMax));
+}
+
+std::uint32_t instance_nodes(const ServingChoice& choice, const ServingPlan& plan) {
+  const int of_node = choice.node != nullptr ? choice.node->accelerators_per_node : 0;
+  const auto each = of_node > 0 ? static_cast<std::uint32_t>(of_node) : choice.domain;
+  return static_cast<std::uint32_t>(std::ceil(devices_of(plan) / std::bit_floor(each)));
+}
+
+std::optional<double> score_of(const ServingQuote& quote, ServingObjective objective) {
   switch (objective) {
     case ServingObjective::kCost:
       return quote.dollars_per_million;
@@ -403,9 +518,10 @@ ServingRun run_of(const ServingQuestion& question, const ServingChoice& choice,
   run.id = choice.label;
   run.model = *question.model;
   run.accelerator = choice.accelerator;
+  if (choice.joined) run.joined = JoinedDomains{.domain = choice.domain, .machine = *choice.joined};
   run.power_limit = choice.economics.power.cap;
   run.count = 1;
-  run.engine = run.engine_text = question.engine;
+  run.engine_text = question.engine;
   run.version_text = question.engine_version;
   run.weights = numbers.weights;
   run.activations = numbers.activations;

@@ -3,8 +3,9 @@
 //
 // Every layout of one instance (planner/serving/serving_space.hpp) is loaded as far as its memory,
 // its scheduler and the limits on latency allow (planner/serving/serving_capacity.hpp); as many
-// instances as the offered rate needs share it. Pure and deterministic; the facts and the
-// question's model must outlive the answer. Cost: some fifty predictions a layout and number
+// instances as the offered rate needs share it. An instance stays inside a scale-up domain where
+// the model fits one, else it takes several whole domains. Pure and deterministic; the facts and
+// the question's model must outlive the answer. Cost: some fifty predictions a layout and number
 // format.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "perf/serving/serving_estimate.hpp"
+#include "planner/serving/apart_plan.hpp"
 #include "planner/serving/serving_capacity.hpp"
 #include "planner/serving/serving_quote.hpp"
 #include "planner/serving/serving_space.hpp"
@@ -41,12 +43,13 @@ struct ServingChoice {
   const Accelerator* accelerator = nullptr;
   const NodeType* node = nullptr;
   std::optional<std::uint64_t> accelerators;  ///< number available; none: as many as needed
-  std::uint32_t domain = 1;                   ///< number that one instance may span
+  std::uint32_t domain = 1;                   ///< number in one scale-up domain, or node
+  std::optional<Machine> joined = {};  ///< several domains and their network; none: not joined
   EconomicsOptions economics;
 };
 
-/// Nodes of the accelerator's default type: an instance stays inside a scale-up domain, or inside a
-/// node where that is larger.
+/// Nodes of the accelerator's default type in their default network, where the catalog states its
+/// bandwidth.
 [[nodiscard]] ServingChoice serving_choice(const Catalog& catalog, const Accelerator& accelerator,
                                            std::optional<std::uint64_t> accelerators);
 
@@ -82,9 +85,34 @@ struct ServingOffer {
   [[nodiscard]] double accelerators() const { return devices_of(plan) * plan.replicas; }
 };
 
+/// A service whose prompts and answers are computed by different instances.
+struct ApartOffer {
+  std::size_t machine = 0;  ///< position in ServingQuestion::machines
+  ServingNumbers numbers;
+  NumberFormat cache = NumberFormat::kBf16;
+  ServingPlan prompts;  ///< with its replicas, as the other
+  ServingPlan answers;
+  double concurrency = 0;  ///< most sequences running, an instance of the answers
+  ApartFigures figures;
+  Seconds transfer;  ///< of a prompt's cache
+  double requests = 0;
+  double requests_max = 0;  ///< a second, by all instances within the limits
+  ServingQuote quote;
+
+  [[nodiscard]] double accelerators() const {
+    return devices_of(prompts) * prompts.replicas + devices_of(answers) * answers.replicas;
+  }
+};
+
+/// Accelerators of the largest instance that may be tried, where no domain holds the model.
+[[nodiscard]] std::uint32_t largest_instance(const ServingChoice& choice);
+
+/// Nodes over which one instance lies: it takes the same power of two of accelerators on each.
+[[nodiscard]] std::uint32_t instance_nodes(const ServingChoice& choice, const ServingPlan& plan);
+
 /// The figure that is small for a good offer: dollars or joules a token, or minus the tokens/s of a
 /// rack. No value: the figure is not published.
-[[nodiscard]] std::optional<double> score_of(const ServingOffer& offer, ServingObjective objective);
+[[nodiscard]] std::optional<double> score_of(const ServingQuote& quote, ServingObjective objective);
 
 /// Why a machine has no service.
 struct ServingRefusal {
@@ -96,6 +124,7 @@ struct ServingAnswer {
   std::vector<ServingOffer> plans;       ///< best first
   std::vector<ServingOffer> by_machine;  ///< the best of each machine, best first
   std::array<std::optional<ServingOffer>, kServingObjectives> by_objective;
+  std::vector<ApartOffer> apart;  ///< the best of each machine with prompts apart, best first
   std::vector<ServingRefusal> refused;
   std::uint64_t layouts = 0;  ///< number tried, with every number format
   std::vector<std::string> assumptions;

@@ -1,5 +1,7 @@
 #include "planner/serving/serving_plan.hpp"
 
+#include <fmt/ranges.h>
+
 #include <cmath>
 
 #include "planner/serving/serving_test.hpp"
@@ -50,14 +52,15 @@ TEST(ServingPlanner, PlansAreRankedByTheObjective) {
     ASSERT_FALSE(answer.plans.empty());
     double before = -INFINITY;
     for (const ServingOffer& offer : answer.plans) {
-      const std::optional<double> score = score_of(offer, entry.value);
+      const std::optional<double> score = score_of(offer.quote, entry.value);
       ASSERT_TRUE(score);
       EXPECT_GE(*score, before);
       before = *score;
     }
     const auto& best = answer.by_objective[static_cast<std::size_t>(entry.value)];
     ASSERT_TRUE(best);
-    EXPECT_EQ(score_of(*best, entry.value), score_of(answer.plans.front(), entry.value));
+    EXPECT_EQ(score_of(best->quote, entry.value),
+              score_of(answer.plans.front().quote, entry.value));
     EXPECT_EQ(answer.by_machine.size(), 2u);
   }
 }
@@ -148,14 +151,57 @@ TEST(ServingPlanner, SaysThatMemoryBindsAndWhatHelps) {
   EXPECT_NE(why.find("GiB of memory per accelerator"), std::string::npos) << why;
 }
 
-TEST(ServingPlanner, AnInstanceOverSeveralNodesIsNotPlannedAndItSaysSo) {
-  const std::string why = refusal_of(serving_question("deepseek-v3", {serving_on("h100")}));
-  EXPECT_NE(why.find("An instance over several nodes is not planned; one of 16 accelerators"),
+TEST(ServingPlanner, AnInstanceSpansNodesWhereNoneHoldsTheModel) {
+  ServingQuestion question = serving_question("deepseek-v3", {serving_on("h100")});
+  question.best = 1000;
+  const ServingAnswer answer = answer_to(question);
+  for (const ServingOffer& offer : answer.plans) {
+    EXPECT_GE(devices_of(offer.plan), 16) << print_layout(offer.plan);
+    EXPECT_EQ(instance_nodes(question.machines[0], offer.plan), devices_of(offer.plan) / 8);
+    EXPECT_TRUE(offer.prediction.fits);
+  }
+  const std::string told = fmt::format("{}", fmt::join(answer.assumptions, "\n"));
+  EXPECT_NE(told.find("no 8 of them hold the model in"), std::string::npos) << told;
+  EXPECT_NE(told.find("a replica of a live service is one node"), std::string::npos) << told;
+  // A model that a node holds stays in it.
+  question = serving_question("llama-3.1-405b", {serving_on("h100")});
+  question.formats = {NumberFormat::kFp8};
+  question.best = 1000;
+  for (const ServingOffer& offer : answer_to(question).plans) EXPECT_LE(devices_of(offer.plan), 8);
+}
+
+TEST(ServingPlanner, WhatJoinsTheNodesIsPriced) {
+  ServingQuestion question = serving_question("llama-3.1-405b", {serving_on("h100", 16)});
+  question.formats = {NumberFormat::kBf16};
+  const ServingAnswer usual = answer_to(question);
+  const auto cost = [](const ServingAnswer& answer) {
+    return *answer.plans.front().quote.dollars_per_million;
+  };
+  for (Tier& tier : question.machines[0].joined->tiers) tier.quality /= 100;
+  EXPECT_GT(cost(answer_to(question)), cost(usual));
+  question.machines[0].joined.reset();
+  const std::string why = refusal_of(question);
+  EXPECT_NE(why.find("No instance over several nodes is planned, as the network of"),
             std::string::npos)
       << why;
-  // One accelerator of a node of eight: the node itself would help.
-  const std::string one = refusal_of(serving_question("llama-3.1-405b", {serving_on("h100", 1)}));
-  EXPECT_EQ(one.find("several nodes"), std::string::npos) << one;
+  question.machines = {serving_on("h100", 8)};
+  const std::string more = refusal_of(question);
+  EXPECT_NE(more.find("16 accelerators"), std::string::npos) << more;
+}
+
+TEST(ServingPlanner, MoreNodesNeverMakeTheBestPlanDearer) {
+  for (const char* model : {"llama-3.1-405b", "deepseek-v3"}) {
+    ServingQuestion question = serving_question(model, {});
+    question.formats = {NumberFormat::kBf16};
+    question.limits.tpot = Seconds(0.1);
+    double before = INFINITY;
+    for (const std::uint64_t count : {32u, 40u, 64u, 128u, 136u}) {
+      question.machines = {serving_on("h100", count)};
+      const double cost = *answer_to(question).plans.front().quote.dollars_per_million;
+      EXPECT_LE(cost, before * (1 + 1e-9)) << model << " on " << count;
+      before = cost;
+    }
+  }
 }
 
 TEST(ServingPlanner, TheObjectiveRackNamesTheFactItLacks) {

@@ -25,6 +25,12 @@ double reached_rate(const ServingWork& work) {
   return std::max(wide, rate(format, bytes >= 1 ? device.matmul8 : device.matmul4));
 }
 
+/// Earlier tokens that a token sees.
+double seen(const ServingAttention& attention, double tokens) {
+  if (attention.window > 0) tokens = std::min(tokens, attention.window);
+  return attention.seen_max > 0 ? std::min(tokens, attention.seen_max) : tokens;
+}
+
 double linear_flops(const ServingLayer& layer) {
   double weights = 0;
   for (const ServingMatrix& matrix : layer.matrices) weights += matrix.rows * matrix.columns;
@@ -32,14 +38,18 @@ double linear_flops(const ServingLayer& layer) {
   return 2 * (weights + experts.active * experts.outer * experts.ffn * experts.matrices);
 }
 
-double attention_flops(const ServingAttention& attention, const ServingLoad& load) {
-  const auto seen = [&](double tokens) {
-    if (attention.window > 0) tokens = std::min(tokens, attention.window);
-    return attention.seen_max > 0 ? std::min(tokens, attention.seen_max) : tokens;
-  };
-  const double state = 6 * attention.state_elements * (load.input + load.output);
-  return state + 2 * attention.prefill_width * seen(load.input / 2) * load.input +
-         2 * attention.decode_width * seen(load.input + load.output / 2) * load.output;
+double prompt_flops(const ServingLayer& layer, const ServingLoad& load) {
+  const ServingAttention& attention = layer.attention;
+  const double token = linear_flops(layer) + 6 * attention.state_elements +
+                       2 * attention.prefill_width * seen(attention, load.input / 2);
+  return token * load.input;
+}
+
+double answer_flops(const ServingLayer& layer, const ServingLoad& load) {
+  const ServingAttention& attention = layer.attention;
+  const double token = linear_flops(layer) + 6 * attention.state_elements +
+                       2 * attention.decode_width * seen(attention, load.input + load.output / 2);
+  return token * load.output;
 }
 
 }  // namespace
@@ -55,12 +65,13 @@ std::optional<RackSize> rack_size(const Catalog& catalog, const NodeType& node) 
   return std::nullopt;
 }
 
-double request_flops(const ServingJob& job) {
-  const ServingLoad& load = job.load;
-  double flops = 2 * job.shape.vocab * job.shape.hidden * load.output;
+double request_flops(const ServingJob& job, ServingRole role) {
+  const bool prompt = role != ServingRole::kAnswer;
+  const bool answer = role != ServingRole::kPrompt;
+  double flops = answer ? 2 * job.shape.vocab * job.shape.hidden * job.load.output : 0;
   for (const ServingLayer& layer : job.shape.kinds) {
-    flops += layer.layers * (linear_flops(layer) * (load.input + load.output) +
-                             attention_flops(layer.attention, load));
+    if (prompt) flops += layer.layers * prompt_flops(layer, job.load);
+    if (answer) flops += layer.layers * answer_flops(layer, job.load);
   }
   return flops;
 }
@@ -75,38 +86,50 @@ PowerLoad serving_power_load(const ServingWork& work) {
   load.network_share = busy * p.breakdown.collective / pass;
   const double host = busy * p.breakdown.host / pass;
   const double rest = std::max(0.0, busy - load.network_share - host);
-  load.compute_share =
-      std::min(rest, p.requests * request_flops(work.job) / (devices * reached_rate(work)));
+  load.compute_share = std::min(
+      rest, p.requests * request_flops(work.job, work.role) / (devices * reached_rate(work)));
   load.memory_share = rest - load.compute_share;
   load.idle_share = std::max(0.0, 1 - load.compute_share - load.memory_share - load.network_share);
   return load;
 }
 
+ServingExpense expense_of(const Economics& economics, const ServingWork& work) {
+  const ServingPlan& plan = work.job.plan;
+  const double accelerators = plan.tp * plan.pp * plan.attention_dp * work.instances;
+  ServingExpense expense;
+  expense.load = serving_power_load(work);
+  if (economics.power.value) {
+    const Result<DevicePower> power = power_at(*economics.power.value, expense.load);
+    if (power) expense.power = power->total() * accelerators;
+  }
+  if (!economics.price.value || (economics.owned && !expense.power)) return expense;
+  expense.price = economics.price.value->hire * accelerators;
+  if (economics.owned) {
+    const Site& site = *economics.site.value;
+    *expense.price += *expense.power * site.pue * site.electricity;
+  }
+  return expense;
+}
+
+ServingQuote quote_of(const ServingExpense& expense, const std::optional<RackSize>& rack,
+                      const ServingYield& yield) {
+  ServingQuote quote{.load = expense.load, .price = expense.price, .power = expense.power};
+  if (quote.power) quote.tokens_per_joule = yield.generated / quote.power->value();
+  if (quote.price) {
+    quote.dollars_per_million = quote.price->value() / yield.generated * kMillion;
+    quote.dollars_per_million_total = quote.price->value() / yield.total * kMillion;
+  }
+  if (rack) quote.tokens_per_rack = yield.generated / yield.accelerators * rack->accelerators;
+  return quote;
+}
+
 ServingQuote quote_of(const Economics& economics, const std::optional<RackSize>& rack,
                       const ServingWork& work) {
   const ServingPlan& plan = work.job.plan;
-  const double accelerators = plan.tp * plan.pp * plan.attention_dp * work.instances;
-  const double tokens = work.prediction.output_tokens.value() * work.instances;
-  const double total = work.prediction.tokens_total.value() * work.instances;
-  ServingQuote quote;
-  quote.load = serving_power_load(work);
-  if (economics.power.value) {
-    const Result<DevicePower> power = power_at(*economics.power.value, quote.load);
-    if (power) quote.power = power->total() * accelerators;
-  }
-  if (quote.power) quote.tokens_per_joule = tokens / quote.power->value();
-  if (economics.price.value && (!economics.owned || quote.power)) {
-    DollarsPerSecond price = economics.price.value->hire * accelerators;
-    if (economics.owned) {
-      const Site& site = *economics.site.value;
-      price += *quote.power * site.pue * site.electricity;
-    }
-    quote.price = price;
-    quote.dollars_per_million = price.value() / tokens * kMillion;
-    quote.dollars_per_million_total = price.value() / total * kMillion;
-  }
-  if (rack) quote.tokens_per_rack = tokens / accelerators * rack->accelerators;
-  return quote;
+  return quote_of(expense_of(economics, work), rack,
+                  {.generated = work.prediction.output_tokens.value() * work.instances,
+                   .total = work.prediction.tokens_total.value() * work.instances,
+                   .accelerators = plan.tp * plan.pp * plan.attention_dp * work.instances});
 }
 
 }  // namespace orrery

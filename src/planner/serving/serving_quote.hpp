@@ -26,13 +26,23 @@ struct ServingWork {
   const ServingConstants& constants;
   const ServingPrediction& prediction;  ///< of one instance
   double instances = 1;
+  ServingRole role = ServingRole::kWhole;
 };
 
-/// Operations of one request, prompt and answer.
-[[nodiscard]] double request_flops(const ServingJob& job);
+/// Operations of one request, or of its prompt or answer alone.
+[[nodiscard]] double request_flops(const ServingJob& job, ServingRole role = ServingRole::kWhole);
 
 /// How the time of an instance's devices divides.
 [[nodiscard]] PowerLoad serving_power_load(const ServingWork& work);
+
+/// Draw and price of all instances, whatever they generate.
+struct ServingExpense {
+  PowerLoad load;
+  std::optional<DollarsPerSecond> price;
+  std::optional<Watts> power;
+};
+
+[[nodiscard]] ServingExpense expense_of(const Economics& economics, const ServingWork& work);
 
 /// Figures of all instances together. Tokens are generated ones unless stated otherwise.
 struct ServingQuote {
@@ -47,5 +57,14 @@ struct ServingQuote {
 
 [[nodiscard]] ServingQuote quote_of(const Economics& economics, const std::optional<RackSize>& rack,
                                     const ServingWork& work);
+
+/// Tokens a second of `accelerators`, and those read and generated.
+struct ServingYield {
+  double generated = 0;
+  double total = 0;
+  double accelerators = 1;
+};
+[[nodiscard]] ServingQuote quote_of(const ServingExpense& expense,
+                                    const std::optional<RackSize>& rack, const ServingYield& yield);
 
 }  // namespace orrery

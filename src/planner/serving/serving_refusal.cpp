@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace orrery {
@@ -61,15 +62,17 @@ bool ServingShortfall::fits(const ServingNumbers& numbers, std::uint64_t devices
 
 std::string ServingShortfall::memory_help() const {
   std::vector<std::string> helps;
-  const std::uint64_t here =
-      std::min<std::uint64_t>(choice_.domain, choice_.accelerators.value_or(choice_.domain));
+  const std::uint64_t here = largest_instance(choice_);
+  ServingChoice whole = choice_;
+  whole.accelerators.reset();
   for (const NumberFormat format : {NumberFormat::kFp8, NumberFormat::kInt4}) {
     const auto numbers = serving_numbers(*choice_.accelerator, *question_.model, {format});
     if (numbers.empty() || !fits(numbers.front(), here)) continue;
     helps.push_back(print_numbers(numbers.front()));
     break;
   }
-  for (std::uint64_t devices = 2 * here; devices <= choice_.domain; devices *= 2) {
+  for (std::uint64_t devices = 2 * std::bit_floor(here); devices <= largest_instance(whole);
+       devices *= 2) {
     if (!fits(smallest_->numbers, devices)) continue;
     helps.push_back(fmt::format("{} accelerators", devices));
     break;
@@ -94,19 +97,15 @@ std::string ServingShortfall::memory_text() const {
       "activations {}, cache of one sequence {}), the engine has {}. {}What would help: {}",
       where(*smallest_), gibibytes(needed(memory)), gibibytes(memory.weights),
       gibibytes(memory.activations), gibibytes(memory.sequence), gibibytes(memory.available),
-      several_nodes_text(), memory_help());
+      network_text(), memory_help());
 }
 
-/// Engines also spread one instance over nodes; that this is not planned is no limit of the
-/// hardware.
-std::string ServingShortfall::several_nodes_text() const {
-  if (choice_.accelerators && *choice_.accelerators < choice_.domain) return {};
-  for (std::uint64_t size = 2 * choice_.domain; size <= kInstanceMax; size += choice_.domain) {
-    if (!fits(smallest_->numbers, size)) continue;
-    return fmt::format(
-        "An instance over several nodes is not planned; one of {} accelerators would fit. ", size);
-  }
-  return "An instance over several nodes is not planned. ";
+/// A fact that is missing is no limit of the hardware.
+std::string ServingShortfall::network_text() const {
+  if (choice_.joined || choice_.accelerators.value_or(kInstanceMax) <= choice_.domain) return {};
+  return fmt::format(
+      "No instance over several nodes is planned, as the network of {} is not known. ",
+      choice_.node->id);
 }
 
 std::string ServingShortfall::latency_text() const {

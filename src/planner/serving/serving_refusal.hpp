@@ -34,7 +34,7 @@ class ServingShortfall {
 
  private:
   [[nodiscard]] std::string memory_text() const;
-  [[nodiscard]] std::string several_nodes_text() const;
+  [[nodiscard]] std::string network_text() const;
   [[nodiscard]] std::string memory_help() const;
   [[nodiscard]] std::string latency_text() const;
   [[nodiscard]] std::string rate_text() const;

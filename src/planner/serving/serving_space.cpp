@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/format/field_writer.hpp"
@@ -89,6 +90,10 @@ std::vector<ServingPlan> serving_layouts(const ServingShape& shape, std::uint32_
 }
 
 double devices_of(const ServingPlan& plan) { return plan.tp * plan.pp * plan.attention_dp; }
+
+double domains_of(const ServingPlan& plan, std::uint32_t domain) {
+  return std::ceil(devices_of(plan) / std::bit_floor(domain));
+}
 
 std::string print_layout(const ServingPlan& plan) {
   std::string text = fmt::format("tp={}", plan.tp);

@@ -28,6 +28,10 @@ inline constexpr std::uint32_t kInstanceMax = 256;
 /// Devices of one instance.
 [[nodiscard]] double devices_of(const ServingPlan& plan);
 
+/// Scale-up domains of `domain` devices that one instance takes: it has the same power of two of
+/// devices in each.
+[[nodiscard]] double domains_of(const ServingPlan& plan, std::uint32_t domain);
+
 /// "tp=4,pp=2", "tp=1,attention_dp=8,ep=8".
 [[nodiscard]] std::string print_layout(const ServingPlan& plan);
 

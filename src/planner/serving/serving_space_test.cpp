@@ -48,6 +48,14 @@ TEST(ServingSpace, NoInstanceIsLargerThanTheLargestTried) {
   }
 }
 
+TEST(ServingSpace, AnInstanceTakesAPowerOfTwoOfEachDomain) {
+  EXPECT_EQ(domains_of({.tp = 8}, 8), 1);
+  EXPECT_EQ(domains_of({.tp = 8, .pp = 4}, 8), 4);
+  EXPECT_EQ(domains_of({.tp = 64}, 72), 1);
+  EXPECT_EQ(domains_of({.tp = 64, .pp = 2}, 72), 2);
+  EXPECT_EQ(domains_of({.tp = 8}, 6), 2);  // 4 of each 6
+}
+
 TEST(ServingSpace, FormatsAreThoseTheAcceleratorHasRatesFor) {
   const Model& model = served_model("llama-3.1-8b");
   const auto words = [&](std::string_view type, const std::vector<NumberFormat>& stated) {

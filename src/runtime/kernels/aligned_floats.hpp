@@ -26,5 +26,6 @@ struct CacheLineAllocator {
 };
 
 using AlignedFloats = std::vector<float, CacheLineAllocator<float>>;
+using AlignedBytes = std::vector<std::byte, CacheLineAllocator<std::byte>>;
 
 }  // namespace orrery

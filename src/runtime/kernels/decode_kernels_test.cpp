@@ -102,7 +102,7 @@ TEST(PagedAttention, EveryVectorUnitComputesTheSameBits) {
   for (const PagedShape& shape : kShapes) {
     const PagedCase paged(shape);
     const std::vector<float> expected = paged.attend(*decode_kernels_of("baseline"));
-    for (const char* isa : {"avx2", "avx512"}) {
+    for (const char* isa : {"avx2", "avx512", "avx512vnni"}) {
       if (decode_kernels_of(isa) == nullptr) continue;
       EXPECT_EQ(paged.attend(*decode_kernels_of(isa)), expected) << isa << " " << shape.visible;
     }
@@ -110,7 +110,7 @@ TEST(PagedAttention, EveryVectorUnitComputesTheSameBits) {
 }
 
 TEST(Peak, IsTheGreatestWhereverItStands) {
-  for (const char* isa : {"baseline", "avx2", "avx512"}) {
+  for (const char* isa : {"baseline", "avx2", "avx512", "avx512vnni"}) {
     if (decode_kernels_of(isa) == nullptr) continue;
     for (std::size_t count = 1; count < 70; ++count) {
       for (std::size_t place = 0; place < count; ++place) {

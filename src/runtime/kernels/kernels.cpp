@@ -21,6 +21,7 @@ extern const DecodeKernels baseline;
 #if defined(__x86_64__)
 extern const DecodeKernels avx2;
 extern const DecodeKernels avx512;
+extern const DecodeKernels avx512vnni;
 #endif
 
 }  // namespace decode_kernel_tables
@@ -39,13 +40,22 @@ const KernelTable* kernels_of(const char* isa) {
 }
 
 const KernelTable& kernels() {
-  for (const char* isa : {"avx512", "avx2"}) {
-    if (const KernelTable* table = kernels_of(isa); table != nullptr) return *table;
-  }
-  return kernel_tables::baseline;
+  static const KernelTable& fastest = []() -> const KernelTable& {
+    for (const char* isa : {"avx512", "avx2"}) {
+      if (const KernelTable* table = kernels_of(isa); table != nullptr) return *table;
+    }
+    return kernel_tables::baseline;
+  }();
+  return fastest;
 }
 
 const DecodeKernels* decode_kernels_of(const char* isa) {
+#if defined(__x86_64__)
+  if (std::string_view(isa) == "avx512vnni") {
+    const bool has = kernels_of("avx512") != nullptr && __builtin_cpu_supports("avx512vnni") != 0;
+    return has ? &decode_kernel_tables::avx512vnni : nullptr;
+  }
+#endif
   const KernelTable* table = kernels_of(isa);
   if (table == nullptr) return nullptr;
 #if defined(__x86_64__)
@@ -55,6 +65,12 @@ const DecodeKernels* decode_kernels_of(const char* isa) {
   return &decode_kernel_tables::baseline;
 }
 
-const DecodeKernels& decode_kernels() { return *decode_kernels_of(kernels().isa); }
+const DecodeKernels& decode_kernels() {
+  static const DecodeKernels& fastest = []() -> const DecodeKernels& {
+    const DecodeKernels* integers = decode_kernels_of("avx512vnni");
+    return integers != nullptr ? *integers : *decode_kernels_of(kernels().isa);
+  }();
+  return fastest;
+}
 
 }  // namespace orrery

@@ -309,7 +309,7 @@ bool tenanted(std::uint64_t seed) { return seed % 5 == 3; }
 /// In one seed of four, executors and agents send reports that contradict what is known.
 bool lying(std::uint64_t seed) { return seed % 8 == 3 || seed % 8 == 6; }
 
-/// One seed in four has a service that is updated time and again.
+/// One seed in four has a service that is updated and scaled time and again.
 bool serves(std::uint64_t seed) { return seed % 4 == 2 && !tenanted(seed); }
 
 /// Whether a resource manager lends some of the nodes of a seed.
@@ -327,11 +327,14 @@ void fit(ProtocolJob& job, const std::optional<ManagerRules>& manager, std::size
   job.devices_min = std::min(job.devices_min, job.devices);
 }
 
-/// Begins the service of a world, or asks for another revision of it.
+/// Begins the service of a world, scales it, or asks for another revision of it.
 void change_service(ProtocolService& service, Rng& rng) {
   const auto replicas = 1 + static_cast<std::uint32_t>(rng.below(3));
   service.begin(replicas);
   service.judge(rng.below(4) == 0 ? CanaryVerdict::Of::kGiveUp : CanaryVerdict::Of::kPromote);
+  if (rng.below(2) == 0) {
+    return service.scale(static_cast<std::uint32_t>(rng.below(ProtocolService::kScaledMost + 1)));
+  }
   RolloutTerms terms;
   if (rng.below(2) == 0) {
     terms = {.surge = static_cast<std::uint32_t>(rng.below(2)), .unavailable = 1};
@@ -440,7 +443,7 @@ ProtocolRun run_protocol(const ProtocolSites& sites, std::uint64_t seed, Lenders
     if (lying(seed) && lies.below(2) == 0) injector.contradict();
     if (maintained(seed) && window.below(10) == 0) injector.plan_maintenance();
     if (variety.capped && other.below(10) == 0) injector.cap_power();
-    if (serves(seed) && served.below(8) == 0) change_service(world.service(), served);
+    if (serves(seed) && served.below(5) == 0) change_service(world.service(), served);
   }
   world.context().note("calm");
   world.make_calm();

@@ -92,18 +92,42 @@ void ProtocolService::judge(CanaryVerdict::Of of) {
   }
 }
 
+void ProtocolService::scale(std::uint32_t replicas) {
+  const State* state = outside_.state();
+  if (state == nullptr || ending_ || state->services().all().empty()) return;
+  const JobId id = state->services().all().begin()->first;
+  context_.note(fmt::format("clients ask for {} replicas", replicas));
+  outside_.request({context_.now(), ScaleOrder{id, replicas, "clients ask"}, {}},
+                   [](const Answer&) {});
+}
+
 void ProtocolService::end() {
   const State* state = outside_.state();
   if (state == nullptr) return;
   judge(CanaryVerdict::Of::kPromote);
   state = outside_.state();
-  if (state == nullptr || !state->services().updating().empty()) return;
+  if (state == nullptr) return;
+  // Replicas may wait for devices as long as the present ones have theirs: also behind a job that
+  // waits for the present ones to end.
+  const bool waited = std::exchange(waits_, waits_for_devices(*state));
+  for (const JobId id : state->services().updating()) {
+    const Service& service = *state->services().find(id);
+    if (!service.update->back.empty()) return;
+    const bool more = service.update->to.number == service.revision.number;
+    if (!more && !(waits_ && waited)) return;
+  }
   ending_ = true;
   for (const auto& [id, replica] : replicas_) {
     if (replica.over) continue;
     outside_.request({context_.now(), CancelJob{id}, {}}, [](const Answer&) {});
     if (outside_.state() == nullptr) return;
   }
+}
+
+bool ProtocolService::waits_for_devices(const State& state) const {
+  return std::ranges::any_of(replicas_, [&](const auto& each) {
+    return !each.second.over && state.job(each.first).phase == JobPhase::kQueued;
+  });
 }
 
 bool ProtocolService::ended(const State& state) const {
@@ -138,8 +162,9 @@ void ProtocolService::note(const Event& event) {
   } else if (const auto* stop = std::get_if<JobStopping>(&event)) {
     note_stop(*stop);
   } else if (const auto* end = std::get_if<JobEnded>(&event)) {
-    const auto found = replicas_.find(end->job);
-    if (found != replicas_.end()) found->second = {.up = false, .ready = false, .over = true};
+    note_end(*end);
+  } else if (const auto* scaled = std::get_if<ServiceScaled>(&event)) {
+    note_scaled(*scaled);
   } else if (const auto* updating = std::get_if<ServiceUpdating>(&event)) {
     const Wanted now{.replicas = updating->replicas,
                      .terms = updating->terms,
@@ -152,10 +177,27 @@ void ProtocolService::note(const Event& event) {
       context_.wrong(fmt::format("stage {} of a canary does not follow the one before", now.stage));
     }
     wanted_ = now;
+    rests_ = false;
   } else if (const auto* updated = std::get_if<ServiceUpdated>(&event)) {
     wanted_.reset();
     if (updated->outcome.empty() && ready() == 0) context_.wrong("an update ends without replicas");
   }
+}
+
+void ProtocolService::note_end(const JobEnded& event) {
+  const auto found = replicas_.find(event.job);
+  if (found == replicas_.end()) return;
+  found->second = {.up = false, .ready = false, .over = true};
+  if (rests_ && !ending_ && event.phase != JobPhase::kFailed) {
+    context_.wrong(fmt::format("job {} of a service that rests has ended", event.job.value()));
+  }
+}
+
+void ProtocolService::note_scaled(const ServiceScaled& event) {
+  rests_ = event.replicas == 0;
+  if (event.replicas <= kScaledMost) return;
+  context_.wrong(fmt::format("{} replicas are ordered, asked for were {} at most", event.replicas,
+                             kScaledMost));
 }
 
 void ProtocolService::note_stop(const JobStopping& event) {

@@ -5,8 +5,8 @@
 // O(replicas so far) a durable event.
 // It checks what no update may break, from the durable events alone: a replica that is ready is
 // taken only where enough of those wanted are ready without it, no name is given twice, a revision
-// whose replicas fail is not the service's in the end, and the stages of a canary follow each
-// other.
+// whose replicas fail is not the service's in the end, the stages of a canary follow each other,
+// no order leads above the most that were asked for, and a service that rests does not end.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,11 @@ class ProtocolService {
   void update(std::uint32_t replicas, const RolloutTerms& terms, ProtocolReplica does);
   /// Judges the canary of the service, where there is one, as its gateways would.
   void judge(CanaryVerdict::Of of);
-  /// Ends the service once no update is under way; to be called until ended().
+  /// Orders another number of replicas, 0 to kScaledMost, as the demand of its clients would.
+  void scale(std::uint32_t replicas);
+  static constexpr std::uint32_t kScaledMost = 3;
+  /// Ends the service once no update is under way that gets the devices it needs; to be called
+  /// until ended().
   void end();
 
   void note_durable(std::span<const Event> events);
@@ -71,7 +75,10 @@ class ProtocolService {
   [[nodiscard]] Submission replica_of(std::uint32_t index, const State& state) const;
   void note(const Event& event);
   void note_stop(const JobStopping& event);
+  void note_end(const JobEnded& event);
+  void note_scaled(const ServiceScaled& event);
   [[nodiscard]] std::uint32_t ready() const;
+  [[nodiscard]] bool waits_for_devices(const State& state) const;
 
   ProtocolContext& context_;
   Outside outside_;
@@ -79,8 +86,10 @@ class ProtocolService {
   std::set<std::string> names_;
   std::set<std::string> answered_;
   std::optional<Wanted> wanted_;  ///< by the update under way; none: there is none
+  bool rests_ = false;            ///< by the newest order, and nothing has woken it
   std::uint32_t asked_ = 0;       ///< replicas at the begin
   std::uint32_t updates_ = 0;
+  bool waits_ = false;  ///< a replica waited for devices at the last end()
   bool ending_ = false;
 };
 

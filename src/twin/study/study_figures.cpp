@@ -6,6 +6,7 @@
 #include "base/format/field_writer.hpp"
 #include "planner/planner.hpp"
 #include "twin/policy_run.hpp"
+#include "twin/serving/service_figures.hpp"
 
 namespace orrery {
 namespace {
@@ -254,6 +255,44 @@ std::vector<Taken<Planned>> plan_run_list() {
            }}};
 }
 
+/// A share of the requests.
+double requests_share(const ServiceFigures& f, std::uint64_t part) {
+  return ratio(static_cast<double>(part), static_cast<double>(f.all.requests));
+}
+
+std::vector<Taken<ServiceFigures>> serve_list() {
+  using F = const ServiceFigures&;
+  return {{{"ttft_p50", time("median time to the first token"), Better::kLess},
+           [](F f) { return f.all.ttft.p50; }},
+          {{"ttft_p90", time("90 % time to the first token"), Better::kLess},
+           [](F f) { return f.all.ttft.p90; }},
+          {{"ttft_p99", time("99 % time to the first token"), Better::kLess},
+           [](F f) { return f.all.ttft.p99; }},
+          {{"tpot_p50", time("median time between tokens"), Better::kLess},
+           [](F f) { return f.all.tpot.p50; }},
+          {{"tpot_p99", time("99 % time between tokens"), Better::kLess},
+           [](F f) { return f.all.tpot.p99; }},
+          {{"slo_attained", share("requests within the latencies of the spec"), Better::kMore},
+           [](F f) { return requests_share(f, f.all.within); }},
+          {{"not_answered", share("requests shed or failed"), Better::kLess},
+           [](F f) { return requests_share(f, f.all.shed + f.all.failed); }},
+          {{"cached", share("prompt tokens found in caches"), Better::kMore},
+           [](F f) { return f.hit_rate; }},
+          {{"tokens_per_s", count("throughput", "tokens/s"), Better::kMore},
+           [](F f) { return ratio(f.tokens(), f.span.count_seconds()); }},
+          {{"busy", share("time in which steps run"), Better::kNeither},
+           [](F f) { return ratio(f.replicas.busy_s, f.replicas.alive_s); }},
+          {{"cost", money("cost"), Better::kLess},
+           [](F f) { return f.replicas.usd > 0 ? f.replicas.usd : kNoFigure; }},
+          {{"cost_per_million_tokens", money("cost per million tokens"), Better::kLess},
+           [](F f) {
+             return f.replicas.usd > 0 ? ratio(f.replicas.usd * 1e6, f.tokens()) : kNoFigure;
+           }},
+          {{"joules_per_token", physical("energy per token", "J"), Better::kLess}, [](F f) {
+             return f.replicas.joules > 0 ? ratio(f.replicas.joules, f.tokens()) : kNoFigure;
+           }}};
+}
+
 template <class Facts>
 void append(std::vector<StudyFigure>& figures, const std::vector<Taken<Facts>>& list) {
   figures.reserve(figures.size() + list.size());
@@ -276,6 +315,10 @@ std::vector<StudyFigure> study_figures(StudyRun run) {
     append(figures, plan_run_list());
     return figures;
   }
+  if (run == StudyRun::kServe) {
+    append(figures, serve_list());
+    return figures;
+  }
   append(figures, simulate_list());
   figures.reserve(figures.size() + kDeviceUses);
   for (const auto& [word, use] : enum_words(DeviceUse{})) {
@@ -291,6 +334,12 @@ std::vector<double> figures_of(const PolicyRun& run) {
   append(values, simulate_list(), run);
   values.reserve(values.size() + kDeviceUses);
   for (const auto& [word, use] : enum_words(DeviceUse{})) values.push_back(hours_of(run, use));
+  return values;
+}
+
+std::vector<double> figures_of(const ServiceFigures& figures) {
+  std::vector<double> values;
+  append(values, serve_list(), figures);
   return values;
 }
 

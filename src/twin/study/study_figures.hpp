@@ -19,12 +19,18 @@ namespace orrery {
 struct PlanAnswer;
 struct PlanQuestion;
 struct PolicyRun;
+struct ServiceFigures;
 
 /// What every cell of a study does: the verb of the command line.
-enum class StudyRun : std::uint8_t { kSimulate, kPlan };
+enum class StudyRun : std::uint8_t {
+  kSimulate,
+  kPlan,
+  kServe,  ///< `simulate --serve`
+};
 
-inline std::array<EnumWord<StudyRun>, 2> enum_words(StudyRun) {
-  return {{{"simulate", StudyRun::kSimulate}, {"plan", StudyRun::kPlan}}};
+inline std::array<EnumWord<StudyRun>, 3> enum_words(StudyRun) {
+  return {
+      {{"simulate", StudyRun::kSimulate}, {"plan", StudyRun::kPlan}, {"serve", StudyRun::kServe}}};
 }
 
 enum class Better : std::uint8_t { kLess, kMore, kNeither };
@@ -40,6 +46,9 @@ struct StudyFigure {
 
 /// The values of the figures of kSimulate.
 [[nodiscard]] std::vector<double> figures_of(const PolicyRun& run);
+
+/// The values of the figures of kServe.
+[[nodiscard]] std::vector<double> figures_of(const ServiceFigures& figures);
 
 /// The values of the figures of kPlan: those of the best plan. Precondition: the answer has one.
 [[nodiscard]] std::vector<double> figures_of(const PlanAnswer& answer,

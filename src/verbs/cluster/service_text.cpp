@@ -43,10 +43,17 @@ std::string predicted_step_text(const v1::ServicePrediction& predicted) {
   return latency_text(predicted.tpot_s()) + (full.empty() ? "" : ", " + full + " when full");
 }
 
-/// Returns "800 ms", or "800 ms, missed"; "": there is no target.
-std::string target_text(double target, double measured) {
-  const std::string text = latency_text(target);
-  return text.empty() || measured <= target ? text : text + ", missed";
+/// Returns "p99 800 ms", or "p50 300 ms, p99 800 ms missed (1.2 s)"; "": there is no target.
+std::string targets_text(const v1::ServiceView& service, std::string_view latency) {
+  std::string text;
+  for (const v1::ServiceTarget& each : service.targets()) {
+    if (each.latency() != latency) continue;
+    const bool missed = each.has_measured_s() && each.measured_s() > each.target_s();
+    text += fmt::format("{}p{:.0f} {}{}", text.empty() ? "" : ", ", each.quantile() * 100,
+                        latency_text(each.target_s()),
+                        missed ? fmt::format(" missed ({})", latency_text(each.measured_s())) : "");
+  }
+  return text;
 }
 
 std::string figures_text(const v1::ServiceView& service) {
@@ -57,14 +64,12 @@ std::string figures_text(const v1::ServiceView& service) {
   TextTable table({{fmt::format("LAST {:.0f} s", service.window_s())},
                    {"P50", Align::kRight},
                    {"P99", Align::kRight},
-                   {"TARGET P99"},
+                   {"TARGET"},
                    {"PREDICTED"}});
   table.add({"TTFT", latency_text(service.ttft_s().p50()), latency_text(service.ttft_s().p99()),
-             target_text(service.ttft_p99_target_s(), service.ttft_s().p99()),
-             latency_text(predicted.ttft_s())});
+             targets_text(service, "ttft"), latency_text(predicted.ttft_s())});
   table.add({"TPOT", latency_text(service.tpot_s().p50()), latency_text(service.tpot_s().p99()),
-             target_text(service.tpot_p99_target_s(), service.tpot_s().p99()),
-             predicted_step_text(predicted)});
+             targets_text(service, "tpot"), predicted_step_text(predicted)});
   const std::string most = rate_text(predicted.tokens_s());
   table.add(
       {"tokens/s", rate_text(service.tokens_s()), "", "", most.empty() ? "" : most + " when full"});
@@ -88,6 +93,53 @@ std::string update_text(const v1::ServiceView& service) {
   const std::string canary = update.has_canary() ? "; " + canary_text(update.canary()) : "";
   return one_line(fmt::format("update to revision {}: {} of {} ready{}{}", update.revision(),
                               update.ready(), counted(update.replicas(), "replica"), why, canary)) +
+         "\n";
+}
+
+/// Returns what a smaller model answers and what is known of its answers; "": there is none.
+std::string quality_text(const v1::ServiceView& service) {
+  if (!service.has_quality()) return "";
+  const v1::QualityView& quality = service.quality();
+  const v1::QualityReport& report = quality.report();
+  const std::string promise = fmt::format("promised {:.3g} %, {:.3g} % sure",
+                                          quality.max_loss() * 100, quality.confidence() * 100);
+  if (quality.missing()) {
+    return one_line(fmt::format("smaller model: no service {} runs in this tenant ({})",
+                                quality.small(), promise)) +
+           "\n";
+  }
+  if (report.requests() == 0) {
+    return one_line(fmt::format("smaller model: {} has answered nothing yet ({})", quality.small(),
+                                promise)) +
+           "\n";
+  }
+  const double worst = report.bound() * 100 / static_cast<double>(report.requests());
+  std::string text = fmt::format(
+      "smaller model: {} answered {} of {}; at most {:.2g} % of all answers are worse ({}; {} "
+      "compared, {} worse or still open)",
+      quality.small(), report.small(), counted(report.requests(), "request"), worst, promise,
+      report.compared(), report.worse());
+  if (report.learning() > 0) text += "; what it can answer is being learnt";
+  if (report.retreats() > 0) {
+    text += fmt::format("; {} as it became worse", counted(report.retreats(), "retreat"));
+  }
+  return one_line(text) + "\n";
+}
+
+/// Returns how many replicas are wanted and why, and the last order; "": their number stays.
+std::string scaling_text(const v1::ServiceView& service) {
+  if (!service.has_scaling()) return "";
+  const v1::ServiceScalingView& scaling = service.scaling();
+  const std::string why =
+      scaling.why().empty() ? "no gateway has reported its requests yet" : scaling.why();
+  std::string text = one_line(fmt::format("SCALING  {} of {}..{} replicas: {}", scaling.replicas(),
+                                          scaling.min(), scaling.max(), why)) +
+                     "\n";
+  if (!scaling.has_last()) return text;
+  const v1::ScaleOrderView& last = scaling.last();
+  return text +
+         one_line(fmt::format("  last order {}: {} to {}: {}", last.at(), last.from(), last.to(),
+                              last.why())) +
          "\n";
 }
 
@@ -137,8 +189,9 @@ std::string service_text(const LiveText& text, const v1::ServiceView& service) {
                                 ? ", no gateway is connected"
                                 : fmt::format(" at {}", fmt::join(service.endpoints(), ", "));
   return one_line(fmt::format("service {}: model {}{}", service.name(), service.model(), where)) +
-         "\n" + update_text(service) + replicas_text(text, service) + "\n" + figures_text(service) +
-         counts_text(service.counts()) + tenants_text(service);
+         "\n" + update_text(service) + scaling_text(service) + replicas_text(text, service) + "\n" +
+         figures_text(service) + counts_text(service.counts()) + quality_text(service) +
+         tenants_text(service);
 }
 
 }  // namespace orrery

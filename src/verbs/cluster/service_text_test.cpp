@@ -37,7 +37,7 @@ TEST(ServiceTextTest, ReplicasAreListedAndWhatIsNotMeasuredIsLeftOpen) {
             "      3  r1              2  ready    node-0  127.0.0.1:9000        5/8  2.12 s\n"
             "      4  r1              1  loading  node-1                          0\n"
             "\n"
-            "LAST 0 s              P50  P99  TARGET P99  PREDICTED\n"
+            "LAST 0 s              P50  P99  TARGET  PREDICTED\n"
             "TTFT\n"
             "TPOT\n"
             "tokens/s\n"
@@ -64,6 +64,74 @@ TEST(ServiceTextTest, SaysHowFarAnUpdateIsAndWhyItFailed) {
   EXPECT_EQ(second_line(service), "the last update did not succeed: job 7 failed");
 }
 
+struct Target {
+  const char* latency;
+  double quantile;
+  double target_s;
+  double measured_s;
+};
+void add_target(v1::ServiceView& service, const Target& of) {
+  v1::ServiceTarget& target = *service.add_targets();
+  target.set_latency(of.latency);
+  target.set_quantile(of.quantile);
+  target.set_target_s(of.target_s);
+  target.set_measured_s(of.measured_s);
+}
+
+TEST(ServiceTextTest, ASmallerModelIsShownWithWhatItMayCost) {
+  v1::ServiceView service = chat();
+  EXPECT_EQ(service_text({}, service).find("smaller"), std::string::npos);
+  v1::QualityView& quality = *service.mutable_quality();
+  quality.set_small("chat-1b");
+  quality.set_max_loss(0.05);
+  quality.set_confidence(0.95);
+  EXPECT_NE(
+      service_text({}, service)
+          .find("smaller model: chat-1b has answered nothing yet (promised 5 %, 95 % sure)\n"),
+      std::string::npos);
+  quality.set_missing(true);
+  EXPECT_NE(
+      service_text({}, service)
+          .find(
+              "smaller model: no service chat-1b runs in this tenant (promised 5 %, 95 % sure)\n"),
+      std::string::npos);
+  quality.set_missing(false);
+  quality.mutable_report()->set_requests(1000);
+  quality.mutable_report()->set_small(700);
+  quality.mutable_report()->set_compared(40);
+  quality.mutable_report()->set_worse(1);
+  quality.mutable_report()->set_bound(21);
+  quality.mutable_report()->set_retreats(1);
+  EXPECT_NE(service_text({}, service)
+                .find("smaller model: chat-1b answered 700 of 1,000 requests; at most 2.1 % of all "
+                      "answers are worse (promised 5 %, 95 % sure; 40 compared, 1 worse or still "
+                      "open); 1 retreat "
+                      "as it became worse\n"),
+            std::string::npos)
+      << service_text({}, service);
+}
+
+TEST(ServiceTextTest, SaysHowManyReplicasAreWantedAndWhy) {
+  v1::ServiceView service = chat();
+  v1::ServiceScalingView& scaling = *service.mutable_scaling();
+  scaling.set_min(1);
+  scaling.set_max(8);
+  scaling.set_replicas(3);
+  EXPECT_NE(service_text({}, service)
+                .find("\nSCALING  3 of 1..8 replicas: no gateway has reported its requests yet\n"),
+            std::string::npos);
+  scaling.set_why("2140 prompt tokens/s are expected");
+  v1::ScaleOrderView& last = *scaling.mutable_last();
+  last.set_at("2026-01-31T23:59:59Z");
+  last.set_from(2);
+  last.set_to(3);
+  last.set_why("more was expected");
+  EXPECT_NE(service_text({}, service)
+                .find("\nSCALING  3 of 1..8 replicas: 2140 prompt tokens/s are expected\n"
+                      "  last order 2026-01-31T23:59:59Z: 2 to 3: more was expected\n"),
+            std::string::npos);
+}
+
 TEST(ServiceTextTest, WhatWasMeasuredStandsBesideWhatWasPredicted) {
   v1::ServiceView service = chat();
   service.set_window_s(60);
@@ -78,20 +146,26 @@ TEST(ServiceTextTest, WhatWasMeasuredStandsBesideWhatWasPredicted) {
   service.mutable_predicted()->set_tpot_full_s(0.005);
   service.mutable_predicted()->set_tokens_s(1600);
   service.mutable_predicted()->set_usd_per_million_tokens(0.5);
-  service.set_ttft_p99_target_s(0.8);
-  service.set_tpot_p99_target_s(0.005);
+  add_target(service, {"ttft", 0.5, 0.3, 0.012});
+  add_target(service, {"ttft", 0.99, 0.8, 1.5});
+  add_target(service, {"tpot", 0.99, 0.005, 0.004});
   service.mutable_counts()->set_completed(1234);
   service.mutable_counts()->set_shed(2);
   service.mutable_counts()->set_output_tokens(1);
   const std::string text = service_text({}, service);
-  EXPECT_NE(text.find("LAST 60 s                P50    P99  TARGET P99      PREDICTED\n"
-                      "TTFT                   12 ms  1.5 s  800 ms, missed  10 ms\n"
-                      "TPOT                  2.1 ms   4 ms  5 ms            2 ms, 5 ms when full\n"
-                      "tokens/s               812.5                         1600 when full\n"
-                      "$ per million tokens    1.25                         0.5 when full\n"
-                      "requests: 1234 completed, 0 cancelled, 2 shed, 0 failed; 0 tokens in, "
-                      "1 token out\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(
+          "LAST 60 s                P50    P99  TARGET                                 PREDICTED\n"
+          "TTFT                   12 ms  1.5 s  p50 300 ms, p99 800 ms missed (1.5 s)  10 ms\n"
+          "TPOT                  2.1 ms   4 ms  p99 5 ms                               2 ms, 5 ms "
+          "when full\n"
+          "tokens/s               812.5                                                1600 when "
+          "full\n"
+          "$ per million tokens    1.25                                                0.5 when "
+          "full\n"
+          "requests: 1234 completed, 0 cancelled, 2 shed, 0 failed; 0 tokens in, "
+          "1 token out\n"),
+      std::string::npos)
       << text;
 }
 

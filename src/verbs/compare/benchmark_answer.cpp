@@ -6,17 +6,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/format/document.hpp"
-#include "base/format/field_writer.hpp"
 #include "base/text/text_table.hpp"
 #include "planner/launch/layout_text.hpp"
 #include "planner/run_estimate.hpp"
+#include "verbs/compare/inference_benchmark.hpp"
+#include "verbs/compare/run_rows.hpp"
 #include "verbs/plan/plan_text.hpp"
 
 namespace orrery {
 namespace {
-
-constexpr std::size_t kRunFileMax = 64u << 20;
 
 struct BenchmarkRow {
   std::string id;
@@ -39,19 +37,6 @@ std::string group_of(const std::string& benchmark) {
   return group;
 }
 
-std::optional<double> number_in(const Json& object, const char* key) {
-  const auto at = object.find(key);
-  if (at == object.end() || !at->is_number()) return std::nullopt;
-  return at->get<double>();
-}
-
-/// The row's group; empty when it has none.
-std::string group_in(const Json& row) {
-  if (!row.is_object()) return "";
-  const auto at = row.find("group");
-  return at != row.end() && at->is_string() ? at->get<std::string>() : "";
-}
-
 /// As measured, or what the measured rate of samples makes of a known batch.
 std::optional<double> measured_seconds(const Json& row) {
   const auto result = row.find("result");
@@ -63,20 +48,15 @@ std::optional<double> measured_seconds(const Json& row) {
   return *batch / *samples;
 }
 
-Result<Json> rows_of(const std::string& path) {
-  Result<std::string> text = read_file(path, kRunFileMax);
-  if (!text) return forward_error(text);
-  Json json = Json::parse(*text, nullptr, false);
-  if (json.is_object() && json.contains("rows")) json = json["rows"];
-  if (json.is_array()) return json;
-  return input_error({.file = path}, "expected a run file: {\"rows\": [...]} as JSON");
-}
-
 std::string benchmarks_in(const Json& rows) {
   std::vector<std::string> names;
   for (const Json& row : rows) {
     const std::string group = group_in(row);
-    if (group.starts_with("mlperf_")) names.push_back("mlperf:" + group.substr(7));
+    if (is_inference_benchmark(group)) {
+      names.emplace_back(kInferenceBenchmark);
+    } else if (group.starts_with("mlperf_")) {
+      names.push_back("mlperf:" + group.substr(7));
+    }
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -90,7 +70,7 @@ class BenchmarkReader {
       : catalog_(catalog), models_(models), calibration_(calibration) {}
 
   Result<std::vector<BenchmarkRow>> read(const BenchmarkQuestion& question) {
-    Result<Json> rows = rows_of(question.runs);
+    Result<Json> rows = run_rows(question.runs);
     if (!rows) return forward_error(rows);
     Result<RunFile> file = RunFile::load(question.runs, catalog_, models_);
     if (!file) return forward_error(file);
@@ -219,7 +199,13 @@ Json rows_json(const std::vector<BenchmarkRow>& rows) {
 
 }  // namespace
 
-Result<VerbAnswer> report_benchmark(const Facts& facts, const BenchmarkQuestion& question) {
+Result<VerbAnswer> report_benchmark(const Facts& facts, const BenchmarkQuestion& asked) {
+  BenchmarkQuestion question = asked;
+  const bool inference = question.name == kInferenceBenchmark;
+  if (question.runs.empty()) {
+    question.runs = inference ? "data/runs/serving_runs.json" : "data/runs/training_runs.json";
+  }
+  if (inference) return report_inference_benchmark(facts, question.runs);
   const Result<std::vector<BenchmarkRow>> rows =
       BenchmarkReader(facts.catalog(), facts.models(), facts.calibration()).read(question);
   if (!rows) return tl::unexpected(rows.error());

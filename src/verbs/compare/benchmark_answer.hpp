@@ -10,8 +10,8 @@
 namespace orrery {
 
 struct BenchmarkQuestion {
-  std::string name;  ///< "mlperf:gpt3"
-  std::string runs;  ///< a run file, with the measurements in it
+  std::string name;  ///< "mlperf:gpt3", "mlperf:inference"
+  std::string runs;  ///< a run file, with the measurements in it; empty: that of the kind of runs
 };
 
 /// Errors: no such file; no row of the benchmark in it, with the names of its benchmarks.

@@ -14,7 +14,7 @@ namespace orrery {
 struct CompareCall {
   PlanOptions options;
   std::vector<std::string> fleets;  ///< files of fleet specs
-  BenchmarkQuestion benchmark{.name = "", .runs = "data/runs/training_runs.json"};
+  BenchmarkQuestion benchmark;
 };
 
 /// One type or fleet, and its best plan or why it has none.

@@ -169,6 +169,20 @@ Result<ForkChange> change_asked(const WhatIfOptions& asked, LiveFork& fork) {
   return change;
 }
 
+/// A service is played by itself, and only a service has requests.
+Status check_service_asked(const WhatIfOptions& asked) {
+  const ServiceChange& service = asked.service;
+  const bool cluster = !asked.files.empty() || !asked.drain.empty() || !asked.add.empty() ||
+                       !asked.policy.empty() || !asked.tenants.empty() || !asked.caps.empty();
+  if (service.service.empty()) {
+    const bool named = !service.requests.empty() || !service.half.empty() || service.replicas > 0 ||
+                       !service.router.empty();
+    return named ? wrong("service", "needed with --requests, --half, --replicas and --router")
+                 : Status();
+  }
+  return cluster ? wrong("service", "expected no change of the cluster beside it") : Status();
+}
+
 }  // namespace
 
 Result<VerbAnswer> what_if(const CommandOptions& options, const WhatIfOptions& asked) {
@@ -178,6 +192,13 @@ Result<VerbAnswer> what_if(const CommandOptions& options, const WhatIfOptions& a
       asked.store.empty() ? cluster_directory(options) + "/store" : asked.store;
   Result<std::unique_ptr<LiveFork>> fork = LiveFork::read(options, store);
   if (!fork) return forward_error(fork);
+  if (Status fits = check_service_asked(asked); !fits) return forward_error(fits);
+  if (!asked.service.service.empty()) {
+    const Result<RunningService> service =
+        running_service((*fork)->state(), (*fork)->now(), asked.service.service);
+    if (!service) return tl::unexpected<Error>(service.error());
+    return service_what_if(*service, asked.service);
+  }
   const Result<ForkChange> change = change_asked(asked, **fork);
   if (!change) return tl::unexpected(change.error());
   const Duration time = Duration::from_seconds(span->value());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "verbs/fork/live_fork.hpp"
+#include "verbs/fork/service_fork.hpp"
 #include "verbs/verb_answer.hpp"
 
 namespace orrery {
@@ -23,6 +24,7 @@ struct WhatIfOptions {
   std::vector<std::string> caps;  ///< "NAME=POWER" or "NAME=none"
   std::string span = "7 days";
   std::string store;  ///< empty: that of the cluster
+  ServiceChange service;
 };
 
 /// Returns what an operator would do at the fork: policy, tenants, caps, nodes that come, drains,
@@ -31,8 +33,9 @@ struct WhatIfOptions {
 [[nodiscard]] Result<std::vector<InputKind>> commands_asked(const WhatIfOptions& asked,
                                                             const State& state);
 
-/// Plays the cluster as it is and with the change. It only reads the store. Errors: those of
-/// commands_asked() and LiveFork; nothing to change.
+/// Plays the cluster, or a service of it, as it is and with the change. It only reads the store.
+/// Errors: those of commands_asked(), LiveFork and service_what_if(); nothing to change; a change
+/// of the cluster and a service at once.
 [[nodiscard]] Result<VerbAnswer> what_if(const CommandOptions& options, const WhatIfOptions& asked);
 
 }  // namespace orrery

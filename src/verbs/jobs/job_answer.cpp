@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/text/count_text.hpp"
@@ -27,17 +28,20 @@ Result<LiveAnswer> answer_numbered(const LiveCall& call, std::uint64_t id) {
   return live_answer(*std::move(job), std::move(text));
 }
 
-/// Returns the tables of a service that the jobs are the replicas of; "": they are of none.
-std::string service_of(const LiveCall& call, const v1::ListJobsResponse& jobs) {
+/// Gets the service that the jobs are the replicas of, with the first of them; returns its tables,
+/// "" where there is none.
+std::string add_service(const LiveCall& call, v1::ListJobsResponse& jobs) {
   if (jobs.jobs(0).kind() != "Serve") return "";
   v1::GetJobRequest request;
   request.set_id(jobs.jobs(0).id());
-  const Result<v1::Job> job = call.session.client().call<v1::Job>("GetJob", request);
+  Result<v1::Job> job = call.session.client().call<v1::Job>("GetJob", request);
   if (!job || !job->has_service()) return "";
-  return "\n" + service_text(call.text, job->service());
+  *jobs.mutable_jobs(0)->mutable_service() = std::move(*job->mutable_service());
+  return "\n" + service_text(call.text, jobs.jobs(0).service());
 }
 
-Result<LiveAnswer> answer_named(const LiveCall& call, const std::string& name) {
+/// Returns the jobs of a name, or of the array or service of that name, ended ones included.
+Result<v1::ListJobsResponse> jobs_named(const LiveCall& call, const std::string& name) {
   v1::ListJobsRequest request;
   request.set_all(true);
   request.set_name(name);
@@ -46,16 +50,30 @@ Result<LiveAnswer> answer_named(const LiveCall& call, const std::string& name) {
     request.set_name(name + "[*]");
     jobs = list_jobs(call.session, request);
   }
+  if (!jobs || !jobs->jobs().empty()) return jobs;
+  return input_error({}, fmt::format("there is no job \"{}\": expected a number or a name; `orrery "
+                                     "jobs --all` lists them",
+                                     name));
+}
+
+Result<LiveAnswer> answer_named(const LiveCall& call, const std::string& name) {
+  Result<v1::ListJobsResponse> jobs = jobs_named(call, name);
   if (!jobs) return forward_error(jobs);
-  if (jobs->jobs().empty()) {
-    return input_error({},
-                       fmt::format("there is no job \"{}\": expected a number or a name; `orrery "
-                                   "jobs --all` lists them",
-                                   name));
-  }
   if (jobs->jobs_size() == 1) return answer_numbered(call, jobs->jobs(0).id());
-  std::string text = job_group_text(call.text, rows_of(*jobs)) + service_of(call, *jobs);
+  const std::string service = add_service(call, *jobs);
+  std::string text = job_group_text(call.text, rows_of(*jobs)) + service;
   return live_answer(*std::move(jobs), std::move(text));
+}
+
+/// Returns the first job that waits, else the first that has not ended.
+const v1::Job& most_questionable(const v1::ListJobsResponse& jobs) {
+  for (const auto& phases : {std::set<std::string>{"held", "queued"},
+                             std::set<std::string>{"starting", "running", "stopping"}}) {
+    for (const v1::Job& job : jobs.jobs()) {
+      if (phases.contains(job.phase())) return job;
+    }
+  }
+  return jobs.jobs(0);
 }
 
 }  // namespace
@@ -92,9 +110,15 @@ std::string job_group_text(const LiveText& text, const std::vector<v1::Job>& job
          "\n" + text.jobs(jobs);
 }
 
-Result<LiveAnswer> explain_job(const LiveCall& call, std::uint64_t id) {
+Result<LiveAnswer> explain_job(const LiveCall& call, const std::string& number_or_name) {
   v1::ExplainJobRequest request;
-  request.set_id(id);
+  if (const Result<std::uint64_t> id = job_id(number_or_name)) {
+    request.set_id(*id);
+  } else {
+    const Result<v1::ListJobsResponse> jobs = jobs_named(call, number_or_name);
+    if (!jobs) return tl::unexpected(jobs.error());
+    request.set_id(most_questionable(*jobs).id());
+  }
   auto why = call.session.client().call<v1::Explanation>("ExplainJob", request);
   if (!why) return forward_error(why);
   std::string text = terminal_text(why->text(), Newlines::kKept);

@@ -34,8 +34,10 @@ struct JobFilter {
 /// Returns "16 jobs: 1 queued, 15 running" and the jobs.
 [[nodiscard]] std::string job_group_text(const LiveText& text, const std::vector<v1::Job>& jobs);
 
-/// Says why a job waits or runs where it does. Errors: those of the controller.
-[[nodiscard]] Result<LiveAnswer> explain_job(const LiveCall& call, std::uint64_t id);
+/// Says why a job waits or runs where it does; of several with the name one that waits. Errors
+/// (kInput): there is none; those of the controller.
+[[nodiscard]] Result<LiveAnswer> explain_job(const LiveCall& call,
+                                             const std::string& number_or_name);
 
 /// Reads numbers of jobs. Errors (kInput): the first that is none.
 [[nodiscard]] Result<std::vector<std::uint64_t>> job_ids(const std::vector<std::string>& texts);

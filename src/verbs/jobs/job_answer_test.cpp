@@ -89,15 +89,41 @@ TEST_F(JobAnswerTest, AnExplanationEndsWithOneLineBreakAndIsEscaped) {
   v1::Explanation why;
   why.set_text("waits for 4 h100\nno \x07room");
   answers<v1::ExplainJobRequest>("ExplainJob", why);
-  EXPECT_EQ(explain_job(call(), 3)->text, "waits for 4 h100\nno \\x07room\n");
+  EXPECT_EQ(explain_job(call(), "3")->text, "waits for 4 h100\nno \\x07room\n");
   why.set_text("done\n");
   answers<v1::ExplainJobRequest>("ExplainJob", why);
-  EXPECT_EQ(explain_job(call(), 3)->text, "done\n");
+  EXPECT_EQ(explain_job(call(), "3")->text, "done\n");
+}
+
+TEST_F(JobAnswerTest, OfSeveralJobsOneThatWaitsIsExplained) {
+  has("chat[*]", {job_named(1, "chat[0]", "failed"), job_named(2, "chat[1]", "running"),
+                  job_named(3, "chat[2]", "queued")});
+  v1::Explanation why;
+  why.set_text("waits");
+  answers<v1::ExplainJobRequest>("ExplainJob", why);
+  EXPECT_EQ(explain_job(call(), "chat")->text, "waits\n");
+  EXPECT_EQ(heard<v1::ExplainJobRequest>("ExplainJob").at(0).id(), 3u);
+  has("chat[*]", {job_named(1, "chat[0]", "failed"), job_named(2, "chat[1]", "running")});
+  ASSERT_TRUE(explain_job(call(), "chat"));
+  EXPECT_EQ(heard<v1::ExplainJobRequest>("ExplainJob").at(1).id(), 2u);
+}
+
+TEST_F(JobAnswerTest, ProgramsGetTheServiceWithItsFirstReplica) {
+  v1::Job first = job_named(4, "chat[0]", "running");
+  first.set_kind("Serve");
+  has("chat[*]", {first, job_named(5, "chat[1]", "running")});
+  first.mutable_service()->set_name("chat");
+  first.mutable_service()->set_model("m");
+  answers<v1::GetJobRequest>("GetJob", first);
+  const Result<LiveAnswer> answer = answer_job(call(), "chat");
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_NE(answer->text.find("service chat: model m"), std::string::npos) << answer->text;
+  EXPECT_EQ(answer_json(*answer->message)["jobs"][0]["service"]["model"], "m");
 }
 
 TEST_F(JobAnswerTest, ARefusalKeepsTheControllersWords) {
   refuses<v1::ExplainJobRequest>("ExplainJob", grpc::StatusCode::NOT_FOUND, "there is no job 3");
-  const Result<LiveAnswer> answer = explain_job(call(), 3);
+  const Result<LiveAnswer> answer = explain_job(call(), "3");
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().text(), "there is no job 3");
 }

@@ -76,15 +76,13 @@ Result<SubmittedSpec> read_submitted_spec(const CommandOptions& options,
   return spec_of_script(with_command, *text);
 }
 
-bool is_bounded(const SubmittedSpec& spec) {
+Result<std::string> checked_without_submitting(const CommandOptions& options,
+                                               const SubmittedSpec& spec) {
   const Result<Document> document = Document::parse(spec.text, spec.file);
-  if (!document) return false;
+  if (!document) return tl::unexpected(document.error());
   const Result<JobSpec> job = read_job_spec(*document);
-  return job && (job->deadline || job->budget);
-}
-
-Result<std::string> note_on_bounds(const CommandOptions& options, const SubmittedSpec& spec) {
-  if (!is_bounded(spec)) return "";
+  if (!job) return tl::unexpected(job.error());
+  if (!job->deadline && !job->budget) return "";
   Result<std::unique_ptr<LiveSession>> session = LiveSession::open(options);
   if (!session) {
     return note_line("deadline and budget were not checked, no cluster was found: " +

@@ -26,13 +26,11 @@ struct SubmittedSpec {
 [[nodiscard]] Result<SubmittedSpec> read_submitted_spec(const CommandOptions& options,
                                                         const SubmitOptions& asked);
 
-/// Whether a spec says by when or for how much, which a cluster has to be asked about.
-[[nodiscard]] bool is_bounded(const SubmittedSpec& spec);
-
-/// Returns a message on whether deadline and budget can be kept, by the cluster where there is one;
-/// "": there is nothing to say. Errors: the controller refuses the job.
-[[nodiscard]] Result<std::string> note_on_bounds(const CommandOptions& options,
-                                                 const SubmittedSpec& spec);
+/// Checks a spec without submitting it. Returns a message on whether deadline and budget can be
+/// kept, by the cluster where there is one; "": there is nothing to say. Errors: those of the spec,
+/// with lines of its file; the controller refuses the job.
+[[nodiscard]] Result<std::string> checked_without_submitting(const CommandOptions& options,
+                                                             const SubmittedSpec& spec);
 
 /// Submits the job. Errors: those of the controller, with lines of the spec's file.
 [[nodiscard]] Result<v1::SubmitJobResponse> submit_job(LiveSession& session,

@@ -38,7 +38,7 @@ TEST_F(SubmittedJobTest, ACommandBecomesAJobNamedAfterItsProgram) {
   ASSERT_TRUE(spec) << spec.error().text();
   EXPECT_EQ(spec->file, "command line");
   EXPECT_NE(spec->text.find("name: my-prog\n"), std::string::npos) << spec->text;
-  EXPECT_FALSE(is_bounded(*spec));
+  EXPECT_EQ(checked_without_submitting(options_, *spec).value(), "");
 }
 
 TEST_F(SubmittedJobTest, ASpecIsLeftAsItIsWhereNothingOverridesIt) {
@@ -69,21 +69,33 @@ TEST_F(SubmittedJobTest, AScriptTakesTheCommandAsItsArguments) {
 
 TEST_F(SubmittedJobTest, ADeadlineIsCheckedByAClusterWhereThereIsOne) {
   const SubmittedSpec spec = bounded_spec();
-  EXPECT_TRUE(is_bounded(spec));
-  EXPECT_FALSE(is_bounded({"no: [yaml", "x", ""}));
   options_.cluster_directory = files_.path("no cluster");
   EXPECT_TRUE(
-      note_on_bounds(options_, spec)
+      checked_without_submitting(options_, spec)
           ->starts_with(
               "note: deadline and budget were not checked, no cluster was found: no cluster at "));
   write_cluster_directory();
   v1::SubmitJobResponse answer;
   answer.set_note("ends\nlate");
   answers<v1::SubmitJobRequest>("SubmitJob", answer);
-  EXPECT_EQ(note_on_bounds(options_, spec).value(), "note: ends\\nlate\n");
+  EXPECT_EQ(checked_without_submitting(options_, spec).value(), "note: ends\\nlate\n");
   EXPECT_TRUE(heard<v1::SubmitJobRequest>("SubmitJob").at(0).dry_run());
   refuses<v1::SubmitJobRequest>("SubmitJob", grpc::StatusCode::INVALID_ARGUMENT, "no such type");
-  EXPECT_EQ(note_on_bounds(options_, spec).error().text(), "no such type");
+  EXPECT_EQ(checked_without_submitting(options_, spec).error().text(), "no such type");
+}
+
+TEST_F(SubmittedJobTest, ADryRunNamesTheLineOfAWrongSpec) {
+  const auto fault = [&](const std::string& text) {
+    const auto note = checked_without_submitting(options_, {text, "chat.yaml", ""});
+    return note ? "none: " + *note : note.error().text();
+  };
+  EXPECT_TRUE(fault("no: [yaml").starts_with("chat.yaml:2:1: not valid YAML"))
+      << fault("no: [yaml");
+  const std::string service =
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nslo: {ttft_p99: 0 ms}\n"
+      "revisions: [{id: r1, model: m, artifact: /m}]\n"
+      "roles: [{name: worker, accelerators: 1}]\n";
+  EXPECT_TRUE(fault(service).starts_with("chat.yaml:4:")) << fault(service);
 }
 
 TEST_F(SubmittedJobTest, AJobIsSubmittedOnceWithItsTextAndTheNameOfItsFile) {

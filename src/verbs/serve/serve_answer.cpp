@@ -1,4 +1,5 @@
 #include "verbs/serve/serve_answer.hpp"
+#include "verbs/serve/apart_answer.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +12,7 @@
 #include "base/text/text_table.hpp"
 #include "planner/launch/serving_flags.hpp"
 #include "verbs/plan/plan_text.hpp"
+#include "verbs/serve/rehearsal_answer.hpp"
 #include "verbs/serve/serving_json.hpp"
 
 namespace orrery {
@@ -56,6 +58,7 @@ Json offer_json(const ServingOffer& offer, const ServingQuestion& question) {
   json["accelerator"] = machine.accelerator->id;
   json["accelerators"] = static_cast<std::int64_t>(offer.accelerators());
   json["replica_accelerators"] = static_cast<std::int64_t>(devices_of(offer.plan));
+  json["replica_nodes"] = instance_nodes(machine, offer.plan);
   add_serving_layout(json, offer.plan);
   json["weights"] = word_of(offer.numbers.weights);
   json["activations"] = word_of(offer.numbers.activations);
@@ -158,15 +161,17 @@ std::string best_text(const ServingOffer& offer, const ServingQuestion& question
   for (const ServingBound bound : offer.bounds) bounds.emplace_back(meaning_of(bound));
   const ServingInterval through = throughput_of(question, offer);
   const double tokens = p.output_tokens.value();
+  const std::uint32_t nodes = instance_nodes(question.machines[offer.machine], offer.plan);
   return fmt::format(
-      "{}, {} x {}: {:.4g} requests/s of at most {:.4g}, {} output tokens/s ({} to "
+      "{}, {} x {}{}: {:.4g} requests/s of at most {:.4g}, {} output tokens/s ({} to "
       "{}).\n"
       "TTFT {}, TPOT {}, whole request {}.\n"
       "{:.4g} running sequences per instance, at most {:.0f} in flight; limited by: {}.\n"
       "Memory per device, GiB: weights {}, activations {}, KV cache {} ({} per sequence); total {} "
       "of {}.\n",
       counted(static_cast<std::uint64_t>(offer.accelerators()), "accelerator"),
-      print_count(offer.plan.replicas), devices_of(offer.plan), p.requests, offer.requests_max,
+      print_count(offer.plan.replicas), devices_of(offer.plan),
+      nodes > 1 ? fmt::format(" over {} nodes", nodes) : "", p.requests, offer.requests_max,
       print_count(std::round(tokens)), print_count(std::round(tokens * through.low)),
       print_count(std::round(tokens * through.high)), around(p.ttft.value(), offer.first_token),
       around(p.tpot.value(), offer.latency), around(p.e2e.value(), offer.latency), p.batch,
@@ -227,6 +232,28 @@ Result<VerbAnswer> launch_of(const ServeRequest& request, const ServingAnswer& a
   return tl::unexpected(*std::move(why));
 }
 
+/// The best plan with prompts apart that the engine has options for.
+Result<VerbAnswer> apart_launch_of(const ServeRequest& request, const ServingAnswer& answer,
+                                   EngineName engine) {
+  std::optional<Error> why;
+  for (const ApartOffer& offer : answer.apart) {
+    Result<std::string> text = apart_launch_text({request.question, offer}, engine);
+    if (!text) {
+      if (!why) why = text.error();
+      continue;
+    }
+    Json json = {{"engine", word_of(engine)},
+                 {"prefill", print_layout(offer.prompts)},
+                 {"decode", print_layout(offer.answers)},
+                 {"text", *text}};
+    return VerbAnswer{*std::move(text), std::move(json), TextKind::kBytes};
+  }
+  if (why) return tl::unexpected(*std::move(why));
+  return infeasible(
+      "--apart: no plan has prefill and decode apart: it takes answers of two tokens, an engine "
+      "that hands caches over (vllm, sglang, tensorrt-llm) and a known network between nodes");
+}
+
 }  // namespace
 
 Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& request) {
@@ -239,6 +266,8 @@ Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& reques
   Json json;
   json["plans"] = list(answer.plans);
   json["by_accelerator"] = list(answer.by_machine);
+  json["apart"] = Json::array();
+  for (const ApartOffer& offer : answer.apart) json["apart"].push_back(apart_json(offer, question));
   for (const auto& entry : enum_words(ServingObjective{})) {
     const auto& offer = answer.by_objective[static_cast<std::size_t>(entry.value)];
     json["best_by"][std::string(entry.word)] = offer ? offer_json(*offer, question) : Json(nullptr);
@@ -267,6 +296,7 @@ std::string serving_answer_text(const ServingAnswer& answer, const ServeRequest&
   if (answer.by_machine.size() > 1) {
     text += "\nBest plan of each machine\n" + offers_table(answer.by_machine, question);
   }
+  text += apart_text(answer, question);
   const ServingOffer& best = answer.plans.front();
   text += "\nTime per token of plan 1, by term\n" + terms_table(best) + "\n" +
           best_text(best, question);
@@ -278,8 +308,13 @@ Result<VerbAnswer> report_serving(const CommandOptions& options, const ServeCall
   if (!request) return tl::unexpected(request.error());
   const Result<ServingAnswer> answer = plan_serving(request->facts(), request->question);
   if (!answer) return tl::unexpected(answer.error());
+  if (call.serve.emit && call.serve.prompts == PrefillPlace::kApart) {
+    return apart_launch_of(*request, *answer, *call.serve.emit);
+  }
   if (call.serve.emit) return launch_of(*request, *answer, *call.serve.emit);
-  return VerbAnswer{serving_answer_text(*answer, *request), serving_answer_json(*answer, *request)};
+  VerbAnswer shown{serving_answer_text(*answer, *request), serving_answer_json(*answer, *request)};
+  if (request->trace) add_rehearsal(*request, *answer, shown);
+  return shown;
 }
 
 }  // namespace orrery

@@ -9,8 +9,8 @@
 
 namespace orrery {
 
-/// Returns {plans, by_accelerator, best_by, assumptions, refused, terms, layouts}; figures that are
-/// not published are null.
+/// Returns {plans, by_accelerator, apart, best_by, assumptions, refused, terms, layouts}; figures
+/// that are not published are null.
 [[nodiscard]] Json serving_answer_json(const ServingAnswer& answer, const ServeRequest& request);
 
 /// Returns a table, and an explanation of the best plan.

@@ -21,8 +21,9 @@ ServeRequest request() {
   made.question.input = 1000;
   made.question.output = 100;
   for (const char* label : {"here", "there"}) {
-    made.question.machines.push_back(
-        {.label = label, .accelerator = *builtin_facts().require<Accelerator>("h100")});
+    made.question.machines.push_back({.label = label,
+                                      .accelerator = *builtin_facts().require<Accelerator>("h100"),
+                                      .domain = 8});
   }
   return made;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "base/format/field_writer.hpp"
 #include "fleet/spec/builder.hpp"
@@ -11,6 +12,7 @@
 #include "planner/fleet_machines.hpp"
 #include "planner/launch/serving_flags.hpp"
 #include "verbs/option_text.hpp"
+#include "verbs/service_simulation/request_option.hpp"
 
 namespace orrery {
 namespace {
@@ -64,13 +66,44 @@ class RequestBuilder {
 
   Status set_load() {
     ServingQuestion& q = request_.question;
-    if (!serve_.input_tokens) return wrong("input-tokens", "required with --serve");
-    if (!serve_.output_tokens) return wrong("output-tokens", "required with --serve");
-    q.input = *serve_.input_tokens;
-    q.output = *serve_.output_tokens;
-    q.rate = serve_.rate;
+    if (!serve_.requests.empty()) {
+      if (Status loaded = load_trace(q); !loaded) return loaded;
+    } else {
+      if (!serve_.half.empty()) return wrong("half", "needs --requests");
+      if (!serve_.input_tokens) return wrong("input-tokens", "required with --serve");
+      if (!serve_.output_tokens) return wrong("output-tokens", "required with --serve");
+      q.input = *serve_.input_tokens;
+      q.output = *serve_.output_tokens;
+      q.rate = serve_.rate;
+    }
     if (Status read = read_limit("ttft", serve_.ttft, q.limits.ttft); !read) return read;
     return read_limit("tpot", serve_.tpot, q.limits.tpot);
+  }
+
+  /// Sets the means of a trace, by which the plans to rehearse are found.
+  Status load_trace(ServingQuestion& q) {
+    if (serve_.input_tokens || serve_.output_tokens || serve_.rate) {
+      return wrong(
+          "requests",
+          "expected no --input-tokens, --output-tokens and --rate, which the requests say");
+    }
+    Result<RequestTrace> trace = load_request_option({serve_.requests, serve_.half});
+    if (!trace) return forward_error(trace);
+    double prompts = 0;
+    double outputs = 0;
+    for (const TraceRequest& each : trace->requests) {
+      prompts += each.prompt_tokens;
+      outputs += each.output_tokens;
+    }
+    const auto count = static_cast<double>(trace->requests.size());
+    q.input = std::max(std::round(prompts / count), 1.0);
+    q.output = std::max(std::round(outputs / count), 1.0);
+    const double span = trace->span.count_seconds();
+    if (span > 0) q.rate = count / span;
+    request_.assumptions.insert(request_.assumptions.end(), trace->notes.begin(),
+                                trace->notes.end());
+    request_.trace = *std::move(trace);
+    return {};
   }
 
   static Status read_limit(std::string_view option, const std::string& text,
@@ -209,6 +242,7 @@ class RequestBuilder {
                                             .node = pool.node,
                                             .accelerators = pool.accelerators,
                                             .domain = pool.domain,
+                                            .joined = std::move(pool.joined),
                                             .economics = std::move(pool.economics)});
     }
     if (!request_.question.machines.empty()) return {};

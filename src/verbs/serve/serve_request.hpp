@@ -9,9 +9,13 @@
 #include "planner/serving/serving_plan.hpp"
 #include "verbs/command_options.hpp"
 #include "verbs/plan/plan_request.hpp"
+#include "workload/requests/request_trace.hpp"
 #include "workload/revision_spec.hpp"
 
 namespace orrery {
+
+/// Which instances read the prompts.
+enum class PrefillPlace { kJoint, kApart };
 
 /// The options of --serve as typed, beside those it shares with training; empty: not given.
 struct ServeOptions {
@@ -20,10 +24,13 @@ struct ServeOptions {
   std::optional<double> rate;
   std::string ttft;
   std::string tpot;
+  std::string requests;   ///< FILE[:FORMAT], in place of sizes and rate
+  std::string half;       ///< of these: "first" or "second"
   std::string engine;     ///< "vllm", "tensorrt-llm:1.1"
   std::string precision;  ///< "fp8", "bf16,fp8"
   std::string objective;
   std::optional<EngineName> emit;  ///< the engine whose command to show in place of the plans
+  PrefillPlace prompts = PrefillPlace::kJoint;  ///< of the plan whose command is shown
 };
 
 /// A question and all objects that it points to.
@@ -32,6 +39,7 @@ struct ServeRequest {
   std::unique_ptr<Model> model;
   std::unique_ptr<Topology> topology;
   ServingQuestion question;
+  std::optional<RequestTrace> trace;  ///< of --requests
   std::vector<std::string> assumptions;
 
   [[nodiscard]] PlannerFacts facts() const { return {known->catalog(), known->calibration()}; }

@@ -117,19 +117,82 @@ std::string shown(const Json& object, const char* key) {
   return value.is_number_float() ? fmt::format("{:.4g}", value.get<double>()) : value.dump();
 }
 
+/// Returns the replicas that a decision compared; an empty list where it tells of none.
+Json candidates_in(const Json& decision) {
+  return decision.contains("candidates") ? decision["candidates"] : Json::array();
+}
+
+std::uint64_t count_in(const Json& object, const char* key) {
+  const Json value = object.value(key, Json());
+  return value.is_number_unsigned() ? value.get<std::uint64_t>() : 0;
+}
+
+double amount_in(const Json& object, const char* key) {
+  const Json value = object.value(key, Json());
+  return value.is_number() ? value.get<double>() : 0;
+}
+
+/// Returns what the replica that was chosen was expected to do; "" where none was.
+std::string chosen_text(const Json& decision) {
+  for (const Json& candidate : candidates_in(decision)) {
+    if (shown(candidate, "verdict") != "chosen") continue;
+    std::string text =
+        fmt::format("job {} of {}: {} of {} prompt tokens cached", shown(candidate, "job"),
+                    shown(decision, "service"), count_in(candidate, "cached_tokens"),
+                    count_in(decision, "prompt_tokens"));
+    const double ttft_s = amount_in(candidate, "expected_ttft_s");
+    const double wait_s = amount_in(candidate, "expected_wait_s");
+    const double usd = amount_in(candidate, "usd");
+    if (ttft_s > 0) text += fmt::format(", first token in {:.2g} s expected", ttft_s);
+    if (wait_s > 0) text += fmt::format(", the last in {:.2g} s", wait_s);
+    if (usd > 0) text += fmt::format(", for ${:.2g}", usd);
+    return text + "\n";
+  }
+  return "";
+}
+
+/// Returns why the other replicas were not chosen: "2 dearer, 1 full"; "": no reason.
+std::string others_text(const Json& decision) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kReasons{
+      {{"slower", "slower"},
+       {"late", "later than the service's targets allow"},
+       {"dearer", "dearer"},
+       {"less cached", "with less of the prompt cached"},
+       {"busier", "busier"},
+       {"other turn", "not drawn, or whose turn it was not"},
+       {"full", "full"},
+       {"excluded", "tried before, or not allowed"},
+       {"failing", "failing"},
+       {"other revision", "of the revision that the request was not drawn for"}}};
+  std::string text;
+  for (const auto& [verdict, reason] : kReasons) {
+    int count = 0;
+    for (const Json& each : candidates_in(decision)) {
+      count += shown(each, "verdict") == verdict ? 1 : 0;
+    }
+    if (count == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "not chosen: " : ", ", count, reason);
+  }
+  return text.empty() ? text : text + "\n";
+}
+
 /// Returns a table of the replicas that the gateway compared.
 std::string candidates_text(const Json& decision) {
-  constexpr std::array kKeys{"job",    "attempt",           "verdict",        "in_flight",
-                             "tokens", "seconds_per_token", "expected_wait_s"};
+  constexpr std::array kKeys{
+      "job",           "attempt",         "verdict",         "in_flight",       "tokens",
+      "cached_tokens", "expected_ttft_s", "expected_tpot_s", "expected_wait_s", "usd"};
   TextTable table({{"REPLICA", Align::kRight},
                    {"ATTEMPT", Align::kRight},
                    {"VERDICT"},
                    {"IN FLIGHT", Align::kRight},
                    {"TOKENS", Align::kRight},
-                   {"S/TOKEN", Align::kRight},
-                   {"EXPECTED WAIT, S", Align::kRight}});
+                   {"CACHED", Align::kRight},
+                   {"TTFT, S", Align::kRight},
+                   {"TPOT, S", Align::kRight},
+                   {"END, S", Align::kRight},
+                   {"USD", Align::kRight}});
   if (!decision.contains("candidates")) return "";
-  for (const Json& candidate : decision["candidates"]) {
+  for (const Json& candidate : candidates_in(decision)) {
     std::vector<std::string> row;
     row.reserve(kKeys.size());
     for (const char* key : kKeys) row.push_back(shown(candidate, key));
@@ -150,6 +213,20 @@ Result<LiveAnswer> answer_of(const std::string& body) {
   return answer;
 }
 
+/// Returns why the smaller or the larger model of a service answered; "": it has one.
+std::string tier_text(const Json& decision) {
+  if (!decision.contains("smaller_model")) return "";
+  const std::string reason = shown(decision, "smaller_model");
+  if (reason == "good enough") return "The smaller model answers: it is probably good enough.\n";
+  const std::string why =
+      reason == "doubtful"       ? "the smaller one is probably not good enough"
+      : reason == "no allowance" ? "one more answer that is worse might break the promise"
+      : reason == "learning"     ? "what the smaller one can answer is being learnt"
+                                 : "the request is not of a kind that is compared, or the smaller "
+                                   "model has no room";
+  return fmt::format("The larger model answers: {}.\n", why);
+}
+
 }  // namespace
 
 std::string explanation_text(const Json& answer) {
@@ -157,13 +234,14 @@ std::string explanation_text(const Json& answer) {
   std::string text;
   for (const Json& decision : answer["decisions"]) {
     if (!text.empty()) text += "\n";
+    text += chosen_text(decision);
     const bool continues = decision.value("continues", Json()) == true;
     text +=
         one_line(fmt::format("{}: {}service {}, {} tokens, table {}: {}", shown(decision, "time"),
                              continues ? "the rest of a stream that broke off, " : "",
                              shown(decision, "service"), shown(decision, "tokens"),
                              shown(decision, "epoch"), shown(decision, "outcome"))) +
-        "\n" + candidates_text(decision);
+        "\n" + tier_text(decision) + others_text(decision) + candidates_text(decision);
   }
   return text;
 }

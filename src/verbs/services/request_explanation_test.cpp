@@ -9,16 +9,26 @@ namespace {
 
 TEST(ExplanationTextTest, EachDecisionHasTheReplicasThatItCompared) {
   EXPECT_EQ(explanation_text(Json::parse(R"({"request": "r1", "decisions": [
-              {"time": "2026-11-29T12:00:00Z", "service": "chat", "epoch": 7, "tokens": 40,
-               "outcome": "sent", "candidates": [
-                {"job": 3, "attempt": 1, "verdict": "busier", "in_flight": 2, "tokens": 80,
-                 "seconds_per_token": 0.0021, "expected_wait_s": 0.25},
+              {"time": "2026-11-29T12:00:00Z", "service": "chat", "epoch": 7, "tokens": 2100,
+               "prompt_tokens": 2048, "outcome": "replica", "candidates": [
+                {"job": 3, "attempt": 1, "verdict": "less cached", "in_flight": 2, "tokens": 80,
+                 "cached_tokens": 0, "expected_ttft_s": 0.8, "expected_tpot_s": 0.02,
+                 "expected_wait_s": 1.8, "usd": 0.002},
                 {"job": 4, "attempt": 2, "verdict": "chosen", "in_flight": 0, "tokens": 0,
-                 "seconds_per_token": 0.002, "expected_wait_s": 0.08}]}]})")),
-            "2026-11-29T12:00:00Z: service chat, 40 tokens, table 7: sent\n"
-            "REPLICA  ATTEMPT  VERDICT  IN FLIGHT  TOKENS  S/TOKEN  EXPECTED WAIT, S\n"
-            "      3        1  busier           2      80   0.0021              0.25\n"
-            "      4        2  chosen           0       0    0.002              0.08\n");
+                 "cached_tokens": 1920, "expected_ttft_s": 0.21, "expected_tpot_s": 0.02,
+                 "expected_wait_s": 1.25, "usd": 0.0005},
+                {"job": 5, "attempt": 1, "verdict": "full"}]}]})")),
+            "job 4 of chat: 1920 of 2048 prompt tokens cached, first token in 0.21 s expected, "
+            "the last in 1.2 s, for $0.0005\n"
+            "2026-11-29T12:00:00Z: service chat, 2100 tokens, table 7: replica\n"
+            "not chosen: 1 with less of the prompt cached, 1 full\n"
+            "REPLICA  ATTEMPT  VERDICT      IN FLIGHT  TOKENS  CACHED  TTFT, S  TPOT, S  END, S"
+            "     USD\n"
+            "      3        1  less cached          2      80       0      0.8     0.02     1.8"
+            "   0.002\n"
+            "      4        2  chosen               0       0    1920     0.21     0.02    1.25"
+            "  0.0005\n"
+            "      5        1  full\n");
   EXPECT_EQ(explanation_text(Json::parse(R"({"request": "r1", "decisions": [
               {"time": "2026-11-29T12:00:00Z", "service": "chat", "epoch": 7, "tokens": 40,
                "continues": true, "outcome": "wait", "candidates": []}]})"))

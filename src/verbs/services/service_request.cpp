@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 
 #include "base/text/quantity_text.hpp"
@@ -91,15 +92,50 @@ Status take_slo(const std::vector<std::string>& typed, SloSpec& slo) {
   for (const std::string& each : typed) {
     const std::size_t mark = each.find('=');
     const std::string key = each.substr(0, mark);
-    if (mark == each.npos || (key != "ttft_p99" && key != "tpot_p99")) {
-      return input_error({}, fmt::format("--slo: \"{}\", expected ttft_p99=TIME or tpot_p99=TIME",
-                                         printable(each, 60)));
+    std::optional<Seconds>* const target = mark == each.npos ? nullptr : target_named(slo, key);
+    if (target == nullptr) {
+      return input_error({},
+                         fmt::format("--slo: \"{}\", expected ttft=TIME or tpot=TIME of the 99th "
+                                     "percentile, or another one: ttft_p50, _p90, _p95",
+                                     printable(each, 60)));
     }
     const Result<Seconds> time = parse<Seconds>(each.substr(mark + 1));
     if (!time) return input_error({}, fmt::format("--slo: {}: {}", key, time.error().message));
-    (key == "ttft_p99" ? slo.ttft_p99 : slo.tpot_p99) = *time;
+    *target = *time;
   }
   return {};
+}
+
+Status take_scaling(const std::string& typed, std::optional<ScalingSpec>& scaling) {
+  if (typed.empty()) return {};
+  if (typed == "none") {
+    scaling.reset();
+    return {};
+  }
+  const std::size_t dots = typed.find("..");
+  const auto number = [&typed](std::size_t from, std::size_t to) -> std::optional<std::uint32_t> {
+    std::uint32_t value = 0;
+    const auto [end, failed] = std::from_chars(typed.data() + from, typed.data() + to, value);
+    if (failed != std::errc() || end != typed.data() + to) return std::nullopt;
+    return value;
+  };
+  const auto min = dots == typed.npos ? std::nullopt : number(0, dots);
+  const auto max = dots == typed.npos ? std::nullopt : number(dots + 2, typed.size());
+  if (!min || !max) {
+    return input_error({}, fmt::format("--scale: \"{}\", expected MIN..MAX, such as 1..8, or none",
+                                       printable(typed, 60)));
+  }
+  if (!scaling) scaling.emplace();
+  scaling->min = *min;
+  scaling->max = *max;
+  if (*min > 0) scaling->idle.reset();
+  return {};
+}
+
+std::uint32_t replicas_within(const std::optional<ScalingSpec>& scaling, std::uint32_t wanted) {
+  if (!scaling) return wanted;
+  const std::uint32_t least = std::max(scaling->min, 1U);
+  return std::clamp(wanted, least, std::max(scaling->max, least));
 }
 
 Result<std::string> service_spec(const ServiceOptions& options,
@@ -114,7 +150,10 @@ Result<std::string> service_spec(const ServiceOptions& options,
   spec.tenant = options.tenant;
   spec.restart = {.policy = RestartPolicy::kAtOnce, .max = kRestarts, .where = {}};
   RoleSpec role;
-  role.replicas = options.replicas;
+  if (Status taken = take_scaling(options.scale, spec.service.scaling); !taken) {
+    return forward_error(taken);
+  }
+  role.replicas = options.replicas.value_or(replicas_within(spec.service.scaling, 1));
   role.accelerators = options.accelerators;
   for (const std::string& type : options.types) role.types.push_back({.type = type});
   spec.roles.push_back(std::move(role));

@@ -29,18 +29,27 @@ struct RolloutOptions {
 /// Takes over latencies as typed: "ttft_p99=800ms". Error (kInput): an unknown key, or no time.
 [[nodiscard]] Status take_slo(const std::vector<std::string>& typed, SloSpec& slo);
 
+/// Takes over limits of the number of replicas as typed: "1..8"; "none": it stays. Error (kInput):
+/// another form.
+[[nodiscard]] Status take_scaling(const std::string& typed, std::optional<ScalingSpec>& scaling);
+
+/// Returns the number of replicas that `wanted` is within the limits.
+[[nodiscard]] std::uint32_t replicas_within(const std::optional<ScalingSpec>& scaling,
+                                            std::uint32_t wanted);
+
 /// The options, as typed.
 struct ServiceOptions {
   std::string artifact;  ///< directory of checkpoints of orrery-train
   std::string name;      ///< empty: that of the directory
   std::string model;     ///< the name that clients ask for; empty: that of the service
   std::string engine = "orrery";
-  std::uint32_t replicas = 1;
-  std::uint32_t accelerators = 1;  ///< of each replica
-  std::vector<std::string> types;  ///< acceptable accelerators; empty: any
+  std::optional<std::uint32_t> replicas;  ///< none: one, or as few as `scale` allows
+  std::uint32_t accelerators = 1;         ///< of each replica
+  std::vector<std::string> types;         ///< acceptable accelerators; empty: any
   std::string tenant = "default";
   RolloutOptions rollout;
   std::vector<std::string> slo;  ///< as take_slo() reads them
+  std::string scale;             ///< as take_scaling() reads it; empty: the number stays
 };
 
 /// Returns the absolute path of a model that the engine can serve. Error (kInput): what is wrong

@@ -83,9 +83,42 @@ TEST_F(ServedCheckpointTest, OptionsAreInItsSpec) {
   EXPECT_EQ(spec.roles[0].types.size(), 2u);
 }
 
+TEST_F(ServedCheckpointTest, ScalesBetweenTwoNumbers) {
+  const JobSpec spec = spec_of({.artifact = directory_, .scale = "2..8"});
+  ASSERT_TRUE(spec.service.scaling);
+  EXPECT_EQ(spec.service.scaling->min, 2u);
+  EXPECT_EQ(spec.service.scaling->max, 8u);
+  EXPECT_EQ(spec.roles[0].replicas, 2u) << "it begins with as few as may be";
+  EXPECT_FALSE(spec_of({.artifact = directory_, .scale = "none"}).service.scaling);
+  for (const char* const wrong : {"8", "1..", "..8", "a..b", "1..8x", "-1..2"}) {
+    EXPECT_EQ(refusal({.artifact = directory_, .scale = wrong}),
+              "--scale: \"" + std::string(wrong) + "\", expected MIN..MAX, such as 1..8, or none");
+  }
+  EXPECT_NE(refusal({.artifact = directory_, .replicas = 1, .scale = "2..8"}).find("2 to 8"),
+            std::string::npos);
+  std::optional<ScalingSpec> scaling;
+  ASSERT_TRUE(take_scaling("0..4", scaling));
+  scaling->idle = Seconds(60);
+  ASSERT_TRUE(take_scaling("1..4", scaling));
+  EXPECT_FALSE(scaling->idle) << "replicas rest no more";
+}
+
 TEST_F(ServedCheckpointTest, ANameThatIsNoneIsRefused) {
   EXPECT_NE(refusal({.artifact = directory_, .name = "a b"}).find("a b"), std::string::npos);
   EXPECT_NE(refusal({.artifact = directory_, .model = "a b"}).find("a b"), std::string::npos);
+}
+
+TEST(ServiceRequestTest, LatenciesAreThoseOfThe99thPercentileWhereNoneIsNamed) {
+  SloSpec slo;
+  ASSERT_TRUE(take_slo({"ttft=1s", "tpot=50ms", "ttft_p50=0.3s"}, slo));
+  EXPECT_EQ(slo.ttft.p99, Seconds(1));
+  EXPECT_EQ(slo.tpot.p99, Seconds(0.05));
+  EXPECT_EQ(slo.ttft.p50, Seconds(0.3));
+  for (const char* wrong : {"ttft", "ttft_p98=1s", "e2e=1s", "=1s", "ttft=fast"}) {
+    const Status taken = take_slo({wrong}, slo);
+    ASSERT_FALSE(taken) << wrong;
+    EXPECT_TRUE(taken.error().message.starts_with("--slo: ")) << taken.error().message;
+  }
 }
 
 }  // namespace

@@ -35,14 +35,15 @@ Result<JobSpec> spec_of(const std::string& text, const std::string& file) {
 
 Result<std::string> updated_service_spec(const PresentService& present,
                                          const ServiceUpdateOptions& options) {
-  const bool other = !options.artifact.empty() || options.arguments || !options.slo.empty();
+  const bool terms_of_service = !options.slo.empty() || !options.scale.empty();
+  const bool other = !options.artifact.empty() || options.arguments;
   const RolloutOptions& rollout = options.rollout;
   const bool terms = rollout.surge || rollout.unavailable || !rollout.canary.empty() ||
                      !rollout.bake.empty() || !rollout.gates.empty();
-  if (!other && !options.replicas && !terms) {
+  if (!other && !options.replicas && !terms && !terms_of_service) {
     return input_error({},
-                       "nothing to update: expected a MODEL, --replicas, --slo, or arguments of "
-                       "the inference engine behind --");
+                       "nothing to update: expected a MODEL, --replicas, --scale, --slo, or "
+                       "arguments of the inference engine behind --");
   }
   Result<JobSpec> spec = spec_of(present.spec, "the service's spec");
   if (!spec) return forward_error(spec);
@@ -53,7 +54,12 @@ Result<std::string> updated_service_spec(const PresentService& present,
   if (Status taken = take_rollout(options.rollout, spec->service.rollout); !taken) {
     return forward_error(taken);
   }
-  spec->roles.front().replicas = options.replicas.value_or(present.replicas);
+  if (Status taken = take_scaling(options.scale, spec->service.scaling); !taken) {
+    return forward_error(taken);
+  }
+  spec->roles.front().replicas =
+      options.replicas.value_or(replicas_within(spec->service.scaling, present.replicas));
+  if (Status taken = take_slo(options.slo, spec->service.slo); !taken) return forward_error(taken);
   if (!other) return checked_job_text(*spec);
   if (spec->service.revisions.empty()) {
     return input_error({}, fmt::format("service {} has no revisions, its launch says what it runs: "
@@ -62,7 +68,6 @@ Result<std::string> updated_service_spec(const PresentService& present,
   }
   RevisionSpec& revision = spec->service.revisions.front();
   revision.id = options.revision.empty() ? id_after(revision.id) : options.revision;
-  if (Status taken = take_slo(options.slo, spec->service.slo); !taken) return forward_error(taken);
   if (options.arguments) revision.engine.arguments = *options.arguments;
   if (!options.artifact.empty()) {
     Result<std::string> artifact = served_artifact(revision.engine.name, options.artifact);
@@ -85,23 +90,13 @@ Result<PresentService> present_service(LiveSession& session, std::uint64_t job) 
   Result<v1::Job> known = session.client().call<v1::Job>("GetJob", request);
   if (!known) return forward_error(known);
   const v1::ServiceView service = known->service();
-  const std::string& revision =
-      service.has_update() ? service.update().revision() : service.revision();
   const auto stays = [](const v1::ServiceReplica& replica) {
     return replica.state() != "draining" && replica.state() != "failed" &&
            replica.state() != "gone";
   };
-  // An id of a revision that was given up may be used again.
-  const auto runs = std::ranges::find_if(service.replicas(), [&](const v1::ServiceReplica& each) {
-    return stays(each) && each.revision() == revision;
-  });
-  if (runs != service.replicas().end() && runs->job() != job) {
-    request.set_id(runs->job());
-    known = session.client().call<v1::Job>("GetJob", request);
-    if (!known) return forward_error(known);
-  }
   const auto now = static_cast<std::uint32_t>(std::ranges::count_if(service.replicas(), stays));
-  return PresentService{known->spec(),
+  // A replica may have an older text than its revision.
+  return PresentService{service.spec().empty() ? known->spec() : service.spec(),
                         service.has_update() ? service.update().replicas() : std::max(now, 1U)};
 }
 

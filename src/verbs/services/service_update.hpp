@@ -23,6 +23,7 @@ struct ServiceUpdateOptions {
   std::optional<std::vector<std::string>> arguments;  ///< of the inference engine
   RolloutOptions rollout;
   std::vector<std::string> slo;  ///< as take_slo() reads them
+  std::string scale;             ///< as take_scaling() reads it; empty: as before
 };
 
 /// What a service runs: its spec, and how many replicas are wanted of it now.

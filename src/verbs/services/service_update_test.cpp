@@ -39,6 +39,17 @@ TEST(UpdatedServiceSpecTest, WhatIsNotGivenStays) {
   EXPECT_EQ(other.service.rollout.unavailable, 1u);
 }
 
+TEST(UpdatedServiceSpecTest, OtherTermsAreNoRevision) {
+  const JobSpec spec = updated({.slo = {"ttft_p99=1s"}, .scale = "4..8"});
+  EXPECT_EQ(spec.service.revisions.at(0).id, "r9");
+  EXPECT_EQ(spec.service.slo.ttft.p99, Seconds(1));
+  EXPECT_EQ(spec.service.scaling->max, 8u);
+  EXPECT_EQ(spec.roles.at(0).replicas, 4u) << "three are fewer than it may have";
+  EXPECT_EQ(
+      updated({.arguments = {{"--slots", "8"}}, .slo = {"ttft_p99=1s"}}).service.revisions.at(0).id,
+      "r10");
+}
+
 TEST(UpdatedServiceSpecTest, TheNewRevisionHasAnIdOfItsOwn) {
   const auto id_after = [](const std::string& id) {
     std::string present = kPresent;
@@ -55,8 +66,8 @@ TEST(UpdatedServiceSpecTest, TheNewRevisionHasAnIdOfItsOwn) {
 
 TEST(UpdatedServiceSpecTest, WhatCannotBeUpdatedIsSaid) {
   EXPECT_EQ(refusal({}),
-            "nothing to update: expected a MODEL, --replicas, --slo, or arguments of the inference "
-            "engine behind --");
+            "nothing to update: expected a MODEL, --replicas, --scale, --slo, or arguments of the "
+            "inference engine behind --");
   EXPECT_NE(refusal({.artifact = "/no/such/model"}).find("/no/such/model"), std::string::npos);
   std::string launch = kPresent;
   launch = launch.substr(0, launch.find("revisions:")) + "launch: {command: [serve]}\n";
@@ -132,11 +143,8 @@ TEST_F(ServiceUpdateTest, WhatRunsIsThatOfTheServiceAndNotOfAJobThatWasReplaced)
   service.mutable_replicas(0)->set_revision("r2");
   *service.add_replicas() = service.replicas(0);
   service.mutable_replicas(1)->set_state("draining");
-  v1::Job present = replaced;
-  present.set_spec("new");
-  on<v1::GetJobRequest>("GetJob", [&](const v1::GetJobRequest& asked) {
-    return answer_with(asked.id() == 9 ? present : replaced);
-  });
+  service.set_spec("new");
+  on<v1::GetJobRequest>("GetJob", [&](const v1::GetJobRequest&) { return answer_with(replaced); });
   const Result<PresentService> runs = present_service(session(), 7);
   ASSERT_TRUE(runs) << runs.error().text();
   EXPECT_EQ(runs->spec, "new");

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "twin/serving/service_run.hpp"
 #include "verbs/plan/plan_request.hpp"
+#include "verbs/service_simulation/modelled_service.hpp"
 #include "verbs/simulate/simulate_request.hpp"
 
 namespace orrery {
@@ -85,15 +87,41 @@ Result<std::vector<double>> plan_cell(const CommandOptions& options, const CellR
   return figures_of(*answer, request->question);
 }
 
+Result<std::vector<double>> serve_cell(const CommandOptions& options, const CellReader& reader,
+                                       std::uint32_t repeat) {
+  Result<ServiceSimulationOptions> asked = reader.options<ServiceSimulationOptions>();
+  if (!asked) return forward_error(asked);
+  asked->seed += repeat;
+  Result<ModelledService> service = load_modelled_service(options, *asked);
+  if (!service) return forward_error(service);
+  if (service->policies.size() != 1) {
+    return input_error(reader.position_of("policy"),
+                       "expected one policy: use an axis of the study for several policies");
+  }
+  service->setup.router.policy = service->policies.front();
+  return figures_of(run_service(service->trace, service->setup));
+}
+
+Result<std::vector<double>> figures_of_cell(const CommandOptions& options, const CellReader& reader,
+                                            const CellQuestion& question) {
+  switch (question.run) {
+    case StudyRun::kPlan:
+      return plan_cell(options, reader);
+    case StudyRun::kServe:
+      return serve_cell(options, reader, question.repeat);
+    case StudyRun::kSimulate:
+      break;
+  }
+  return simulate_cell(options, reader, question.repeat);
+}
+
 }  // namespace
 
 Result<std::vector<double>> run_cell(const CommandOptions& options, const CellQuestion& question) {
   Result<Document> document = Document::parse(question.asked->options.text, "options of a cell");
   if (!document) return forward_error(document);
   const CellReader reader(question, *std::move(document));
-  Result<std::vector<double>> figures = question.run == StudyRun::kPlan
-                                            ? plan_cell(options, reader)
-                                            : simulate_cell(options, reader, question.repeat);
+  Result<std::vector<double>> figures = figures_of_cell(options, reader, question);
   if (!figures && figures.error().kind == ErrorKind::kInput) {
     return tl::unexpected(reader.located(std::move(figures.error())));
   }

@@ -1,5 +1,5 @@
-// verbs/study/study_cell.hpp - one cell of a study: exactly the work of `simulate` or `plan`
-// with these options.
+// verbs/study/study_cell.hpp - one cell of a study: exactly the work of `simulate`, `simulate
+// --serve` or `plan` with these options.
 //
 // Cells share no mutable state, so that any number of them may run at once.
 #pragma once

@@ -112,5 +112,39 @@ TEST(Study, AMissingFileIsNamed) {
   EXPECT_TRUE(none.error().text().starts_with("/nonexistent/s.yaml")) << none.error().text();
 }
 
+TEST(Study, OfAServicePlaysItsRequestsInEachCell) {
+  const ScratchFiles files;
+  files.write("chat.yaml",
+              "apiVersion: orrery/v1\nkind: Serve\nname: chat\n"
+              "roles: [{name: replica, replicas: 1, accelerators: 1}]\n"
+              "slo: {ttft_p99: 500 ms}\n"
+              "revisions: [{model: chat, artifact: /m, engine: vllm}]\n");
+  files.write("pace.json", R"({"step_s": 0.01, "prompt_token_s": 1e-4})");
+  files.write("requests.yaml", "apiVersion: orrery/v1\nkind: Requests\nspan: 2 min\nrate: 6\n");
+  const std::string text = R"(apiVersion: orrery/v1
+kind: Study
+name: s
+run: serve
+base: {serve: chat.yaml, requests: requests.yaml, pace: pace.json}
+axes:
+- {name: replicas, values: [1, 4]}
+seeds: 2
+show:
+- {figure: ttft_p99, x: replicas}
+- slo_attained
+)";
+  const Result<VerbAnswer> answer = answer_of({.file = files.write("s.yaml", text), .jobs = 1});
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_EQ(answer->json["points"].size(), 2U) << answer->json.dump(1);
+  const auto mean = [&](std::size_t point, const char* figure) {
+    return answer->json["points"][point]["figures"][figure]["mean"].get<double>();
+  };
+  EXPECT_GT(mean(0, "ttft_p99"), mean(1, "ttft_p99"));
+  EXPECT_LT(mean(0, "slo_attained"), mean(1, "slo_attained"));
+  const Result<VerbAnswer> wrong = answer_of(
+      {.file = files.write("w.yaml", with(text, "pace: pace.json", "pace: none.json")), .jobs = 1});
+  ASSERT_FALSE(wrong);
+}
+
 }  // namespace
 }  // namespace orrery

@@ -1,0 +1,83 @@
+// serving/scaling/autoscaler.hpp - follows what clients ask of one service, tick by tick, and says
+// how many replicas it is to have.
+//
+// The controller and the twin each own one for a service; time comes with what is seen. Pure:
+// the same sequence of what is seen gives the same answers. Memory and cost: those of a
+// DemandForecast; a look between two ticks is O(1).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "base/time.hpp"
+#include "serving/engine_step_cost.hpp"
+#include "serving/scaling/demand_forecast.hpp"
+#include "serving/scaling/late_correction.hpp"
+#include "serving/scaling/scale_plan.hpp"
+
+namespace orrery {
+
+/// What has come to a service and left it, since someone counts.
+struct ServiceFlow {
+  std::int64_t requests = 0;  ///< that came; those that were refused do not count
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t output_tokens = 0;
+};
+
+/// What its owner wants of a service.
+struct ScaleTargets {
+  ScaleTerms terms;
+  double ttft_s = 0;  ///< of the 99th percentile; 0: none
+  double tpot_s = 0;
+};
+
+/// A service at one time.
+struct SeenDemand {
+  Instant now;
+  ServiceFlow flow;
+  RequestShape shape;         ///< of the requests that were answered lately
+  AnsweredLately answered;    ///< these, and how many missed a target
+  std::uint32_t waiting = 0;  ///< requests that no replica has
+  std::uint32_t running = 0;  ///< requests that replicas have
+  std::uint32_t wanted = 0;   ///< replicas that were ordered
+  std::uint32_t ready = 0;    ///< replicas that take requests
+  std::uint32_t slots = 1;    ///< of each of them
+  EngineStepCost cost;        ///< of each of them; unknown: none has measured its pace
+  Duration cold_start;        ///< of a replica
+  std::optional<PastScaleOrder> last;
+};
+
+class Autoscaler {
+ public:
+  /// Returns how many replicas are wanted; none: it is not yet time to look again. To be called at
+  /// least once a tick; a request that waits for a replica that rests is answered at once.
+  [[nodiscard]] std::optional<ScaleAnswer> look(const SeenDemand& seen,
+                                                const ScaleTargets& targets);
+
+ private:
+  void observe(const SeenDemand& seen, const ScaleTargets& targets);
+  [[nodiscard]] ReplicaCapacity capacity(const ScaleTargets& targets) const;
+  /// Returns the most that was expected within the last minute, and now.
+  [[nodiscard]] TokenDemand most_needed(Instant now, const TokenDemand& demand);
+  [[nodiscard]] ScaleAnswer plan(const SeenDemand& seen, const ScaleTargets& targets);
+
+  struct Needed {
+    Instant at;
+    TokenDemand demand;
+  };
+
+  std::optional<Instant> tick_;  ///< when the demand was observed last
+  ServiceFlow flow_;             ///< what had come then
+  bool queued_ = false;          ///< whether so many waited then that the replicas were full
+  Instant last_request_;
+  DemandForecast forecast_;
+  std::deque<Needed> needed_;  ///< at the ticks of the last minute
+  RequestShape shape_;
+  EngineStepCost cost_;
+  std::uint32_t slots_ = 1;
+  double speed_ = 1;  ///< of full replicas, as a share of what their cost says
+  LateCorrection late_;
+};
+
+}  // namespace orrery

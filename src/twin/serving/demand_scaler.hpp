@@ -1,0 +1,17 @@
+// twin/serving/demand_scaler.hpp - the autoscaler of a live service, asked by a modelled one.
+//
+// Each tick an Autoscaler (serving/scaling/autoscaler.hpp) sees what the controller of a live
+// service would: requests that came, those that wait and run, the mean request that was answered in
+// the newest five minutes, and the pace that a replica's warm-up would show.
+#pragma once
+
+#include "serving/scaling/autoscaler.hpp"
+#include "twin/serving/service_setup.hpp"
+
+namespace orrery {
+
+/// Preconditions: the service has one group, which `group` copies; ticks are a second apart, or
+/// less.
+[[nodiscard]] ServiceScaler demand_scaler(const ReplicaGroup& group, const ScaleTargets& targets);
+
+}  // namespace orrery
