@@ -32,6 +32,7 @@ class ColumnReader {
 
 /// The upper half of a float, rounded to the nearest, of two that are as near to the even one.
 std::uint16_t upper_half(float value) {
+  if (std::abs(value) < PanelHalves::kLeast) return 0;
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
@@ -39,7 +40,7 @@ std::uint16_t upper_half(float value) {
 /// Writes the column of a group that begins at a row.
 void round_group(const ColumnReader& weights, std::int64_t row, std::int64_t column,
                  PanelGroup& to) {
-  constexpr std::int64_t kRows = PanelGroup::kRows;
+  constexpr std::int64_t kRows = PanelProduct::kGroup;
   std::array<float, kRows> values{};
   float most = 0;
   for (std::int64_t i = 0; i < kRows; ++i) {
@@ -60,16 +61,16 @@ void round_group(const ColumnReader& weights, std::int64_t row, std::int64_t col
 std::size_t bytes_of(const LinearParameters& linear, WeightFormat format) {
   constexpr std::int64_t kPanel = PanelProduct::kPanel;
   const auto panels = static_cast<std::size_t>((linear.out + kPanel - 1) / kPanel);
-  const auto rows = static_cast<std::size_t>(linear.in);
+  const auto groups = panels * static_cast<std::size_t>(PanelProduct::groups(linear.in));
   switch (format) {
     case WeightFormat::kF32:
-      return panels * rows * kPanel * sizeof(float);
-    case WeightFormat::kBf16:
-      return panels * rows * kPanel * sizeof(std::uint16_t);
-    case WeightFormat::kInt8:
       break;
+    case WeightFormat::kBf16:
+      return groups * sizeof(PanelHalves);
+    case WeightFormat::kInt8:
+      return groups * sizeof(PanelGroup);
   }
-  return panels * static_cast<std::size_t>(PanelProduct::groups(linear.in)) * sizeof(PanelGroup);
+  return panels * static_cast<std::size_t>(linear.in) * kPanel * sizeof(float);
 }
 
 }  // namespace
@@ -85,11 +86,15 @@ PackedLinear::PackedLinear(std::span<const float> parameters, const LinearParame
     if (format == WeightFormat::kInt8) {
       auto* to = reinterpret_cast<PanelGroup*>(panels_.data()) + column / kPanel * groups;
       for (std::int64_t i = 0; i < groups; ++i) {
-        round_group(weights, i * PanelGroup::kRows, column, to[i]);
+        round_group(weights, i * PanelProduct::kGroup, column, to[i]);
       }
     } else if (format == WeightFormat::kBf16) {
-      auto* to = reinterpret_cast<std::uint16_t*>(panels_.data()) + first;
-      for (std::int64_t k = 0; k < in_; ++k) to[k * kPanel] = upper_half(weights.at(k, column));
+      auto* to = reinterpret_cast<PanelHalves*>(panels_.data()) + column / kPanel * groups;
+      for (std::int64_t k = 0; k < in_; ++k) {
+        const std::int64_t pair = k % PanelProduct::kGroup / 2;
+        to[k / PanelProduct::kGroup].weights[pair][column % kPanel][k % 2] =
+            upper_half(weights.at(k, column));
+      }
     } else {
       auto* to = reinterpret_cast<float*>(panels_.data()) + first;
       for (std::int64_t k = 0; k < in_; ++k) to[k * kPanel] = weights.at(k, column);
@@ -104,7 +109,7 @@ void PackedLinear::multiply(const DecodeKernels& kernels, const Rows& rows) cons
   kernels.panel_product({.x = rows.x,
                          .panels = panels_.data(),
                          .format = format_,
-                         .row_groups = rows.groups,
+                         .row_room = rows.room,
                          .bias = bias_.empty() ? nullptr : bias_.data(),
                          .residual = rows.residual,
                          .rows = rows.rows,

@@ -4,7 +4,7 @@
 // Made once from trained parameters, which it copies; immutable, safe to use from every thread.
 // Invariant: a row of a result depends on that row of the input alone, bit for bit, however many
 // rows are computed together and whichever vector unit computes them. Memory: 4 bytes a weight, 2
-// in bf16, 1.125 in int8; columns rounded up to 16, in int8 rows to 32.
+// in bf16, 1.125 in int8; columns rounded up to 16, rows in bf16 and int8 to 32.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class PackedLinear {
 
   struct Rows {
     const float* x = nullptr;         ///< rows x in
-    RowGroup* groups = nullptr;       ///< room for rows x PanelProduct::groups(in); int8 needs it
+    void* room = nullptr;             ///< PanelProduct::row_room_of() bytes; f32 needs none
     const float* residual = nullptr;  ///< rows x out, added to the result; may be `out`
     float* out = nullptr;             ///< rows x out
     std::int64_t rows = 0;

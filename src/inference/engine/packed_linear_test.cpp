@@ -19,6 +19,10 @@ std::vector<float> random_floats(std::size_t count, std::uint64_t seed) {
   return floats;
 }
 
+AlignedBytes row_room(std::int64_t rows, std::int64_t inner) {
+  return AlignedBytes(static_cast<std::size_t>(PanelProduct::row_room_of(rows, inner)));
+}
+
 struct Place {
   std::size_t row;
   std::size_t column;
@@ -61,30 +65,33 @@ TEST(PackedLinear, ProductsAreRightInBothStorageOrders) {
 }
 
 TEST(PackedLinear, ARowDoesNotDependOnTheOthersOrOnTheVectorUnit) {
+  constexpr std::int64_t kRows = 45;
   const LinearParameters linear{.in = 200, .out = 150};
   const std::vector<float> parameters = random_floats(200 * 150, 1);
-  const std::vector<float> x = random_floats(23 * 200, 2);
-  const std::vector<float> residual = random_floats(23 * 150, 3);
-  std::vector<RowGroup> groups(23 * 7);
+  const std::vector<float> x = random_floats(kRows * 200, 2);
+  const std::vector<float> residual = random_floats(kRows * 150, 3);
+  AlignedBytes room = row_room(kRows, 200);
   for (const WeightFormat format : kFormats) {
     const PackedLinear packed(parameters, linear, format);
-    std::vector<float> all(23 * 150);
+    std::vector<float> all(kRows * 150);
     packed.multiply(*decode_kernels_of("baseline"), {.x = x.data(),
-                                                     .groups = groups.data(),
+                                                     .room = room.data(),
                                                      .residual = residual.data(),
                                                      .out = all.data(),
-                                                     .rows = 23});
-    for (const char* isa : {"baseline", "avx2", "avx512", "avx512vnni"}) {
+                                                     .rows = kRows});
+    for (const char* isa : {"baseline", "avx2", "avx512", "avx512vnni", "avx512amx"}) {
       if (decode_kernels_of(isa) == nullptr) continue;
-      for (std::int64_t rows = 1; rows <= 23; ++rows) {
-        const std::int64_t first = 23 - rows;
+      // Whole and partial tiles of vectors, and of 16 and 32 rows of tile registers.
+      for (const std::int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 23, 32, 33, 45}) {
+        const std::int64_t first = kRows - rows;
         std::vector<float> some(residual.begin() + first * 150, residual.end());
         packed.multiply(*decode_kernels_of(isa), {.x = x.data() + first * 200,
-                                                  .groups = groups.data(),
+                                                  .room = room.data(),
                                                   .residual = some.data(),
                                                   .out = some.data(),
                                                   .rows = rows});
-        EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * 150)) << isa;
+        EXPECT_TRUE(std::equal(some.begin(), some.end(), all.begin() + first * 150))
+            << isa << ", " << rows << " rows";
       }
     }
   }
@@ -93,25 +100,26 @@ TEST(PackedLinear, ARowDoesNotDependOnTheOthersOrOnTheVectorUnit) {
 TEST(PackedLinear, Bf16ComputesWithTheWeightsRoundedToTheNearestUpperHalf) {
   const LinearParameters linear{.in = 1, .out = 5};
   const std::vector<float> parameters = {1.0F, 1.0F + 0x1p-8F, 1.0F + 3 * 0x1p-8F,
-                                         -1.0F - 0x1.8p-8F, 0x1p-130F};
-  const std::vector<float> rounded = {1.0F, 1.0F, 1.0F + 0x1p-6F, -1.0F - 0x1p-7F, 0x1p-130F};
+                                         -1.0F - 0x1.8p-8F, 0x1p-51F};
+  const std::vector<float> rounded = {1.0F, 1.0F, 1.0F + 0x1p-6F, -1.0F - 0x1p-7F, 0};
   const float x = 1;
+  AlignedBytes room = row_room(1, 1);
   std::vector<float> result(5);
   PackedLinear(parameters, linear, WeightFormat::kBf16)
-      .multiply(decode_kernels(), {.x = &x, .out = result.data(), .rows = 1});
+      .multiply(decode_kernels(), {.x = &x, .room = room.data(), .out = result.data(), .rows = 1});
   EXPECT_EQ(result, rounded);
 }
 
 TEST(PackedLinear, Int8ErrsByLessThanAHundredthAndLosesNothingOfWhatIsInIntegers) {
   const LinearParameters linear{.in = 70, .out = 19};
   const std::vector<float> x = random_floats(4 * 70, 2);
-  std::vector<RowGroup> groups(4 * 3);
+  AlignedBytes room = row_room(4, 70);
   std::vector<float> parameters = random_floats(70 * 19, 1);
   std::vector<float> result(4 * 19);
   const auto multiply = [&](const std::vector<float>& rows) {
     PackedLinear(parameters, linear, WeightFormat::kInt8)
         .multiply(decode_kernels(),
-                  {.x = rows.data(), .groups = groups.data(), .out = result.data(), .rows = 4});
+                  {.x = rows.data(), .room = room.data(), .out = result.data(), .rows = 4});
   };
   multiply(x);
   double error = 0;
@@ -144,11 +152,11 @@ TEST(PackedLinear, RowsOfZerosOrOfWhatIsTooSmallGiveZeros) {
   const std::vector<float> parameters = random_floats(64 * 16, 1);
   std::vector<float> x(2 * 64);
   std::fill(x.begin() + 64, x.end(), 1e-40F);
-  std::vector<RowGroup> groups(2 * 2);
+  AlignedBytes room = row_room(2, 64);
   std::vector<float> result(2 * 16, 1.0F);
   PackedLinear(parameters, linear, WeightFormat::kInt8)
       .multiply(decode_kernels(),
-                {.x = x.data(), .groups = groups.data(), .out = result.data(), .rows = 2});
+                {.x = x.data(), .room = room.data(), .out = result.data(), .rows = 2});
   EXPECT_EQ(result, std::vector<float>(2 * 16));
 }
 

@@ -33,9 +33,9 @@ PagedDecoder::PagedDecoder(const PackedTransformer& model, const Limits& limits)
   inner_.resize(floats(limits.rows * block.up.out()));
   activated_.resize(floats(limits.rows * block.down.in()));
   const std::int64_t widest = std::max(config.width, block.down.in());
-  groups_.resize(floats(limits.rows * PanelProduct::groups(widest)));
+  row_room_.resize(floats(PanelProduct::row_room_of(limits.rows, widest)));
   row_sums_.resize(floats(2 * limits.rows));
-  scores_.resize(floats(blocks_of_sequence * kBlock));
+  scores_.resize(floats(PagedAttention::kHeadsMax * blocks_of_sequence * kBlock));
   pointers_.resize(floats(blocks_of_sequence));
 }
 
@@ -54,20 +54,20 @@ std::span<const float> PagedDecoder::compute(Rows rows) {
     norm(block.attention_norm, count);
     block.qkv.multiply(
         decode_kernels(),
-        {.x = normed_.data(), .groups = groups_.data(), .out = qkv_.data(), .rows = count});
+        {.x = normed_.data(), .room = row_room_.data(), .out = qkv_.data(), .rows = count});
     attend(rows, layer);
     block.attention_out.multiply(decode_kernels(), {.x = normed_.data(),
-                                                    .groups = groups_.data(),
+                                                    .room = row_room_.data(),
                                                     .residual = stream_.data(),
                                                     .out = stream_.data(),
                                                     .rows = count});
     norm(block.ffn_norm, count);
     block.up.multiply(
         decode_kernels(),
-        {.x = normed_.data(), .groups = groups_.data(), .out = inner_.data(), .rows = count});
+        {.x = normed_.data(), .room = row_room_.data(), .out = inner_.data(), .rows = count});
     activate(count);
     block.down.multiply(decode_kernels(), {.x = activated_.data(),
-                                           .groups = groups_.data(),
+                                           .room = row_room_.data(),
                                            .residual = stream_.data(),
                                            .out = stream_.data(),
                                            .rows = count});
@@ -182,7 +182,7 @@ std::span<const float> PagedDecoder::score(Rows rows) {
   norm(model_.final_norm(), wanted);
   model_.head().multiply(
       decode_kernels(),
-      {.x = normed_.data(), .groups = groups_.data(), .out = logits_.data(), .rows = wanted});
+      {.x = normed_.data(), .room = row_room_.data(), .out = logits_.data(), .rows = wanted});
   return std::span<const float>(logits_).first(floats(wanted * model_.config().vocab));
 }
 

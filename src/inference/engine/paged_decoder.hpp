@@ -59,14 +59,14 @@ class PagedDecoder {
 
   const PackedTransformer& model_;
   AlignedFloats cache_;
-  AlignedFloats stream_;          ///< rows x width
-  AlignedFloats normed_;          ///< rows x width, also the attention's result
-  AlignedFloats qkv_;             ///< rows x (width + 2 key-value width)
-  AlignedFloats inner_;           ///< rows x up.out
-  AlignedFloats activated_;       ///< rows x down.in
-  std::vector<RowGroup> groups_;  ///< rows as integers, for a product
-  AlignedFloats row_sums_;        ///< two floats a row, which norms write
-  AlignedFloats scores_;          ///< of the attention of one head
+  AlignedFloats stream_;     ///< rows x width
+  AlignedFloats normed_;     ///< rows x width, also the attention's result
+  AlignedFloats qkv_;        ///< rows x (width + 2 key-value width)
+  AlignedFloats inner_;      ///< rows x up.out
+  AlignedFloats activated_;  ///< rows x down.in
+  AlignedBytes row_room_;    ///< rounded rows, for a product
+  AlignedFloats row_sums_;   ///< two floats a row, which norms write
+  AlignedFloats scores_;     ///< of the attention of some heads
   AlignedFloats logits_;
   std::vector<const float*> pointers_;  ///< to the blocks of the current row
 };

@@ -9,43 +9,43 @@
 
 namespace orrery {
 
-/// How the weights of a product are stored.
+/// How the weights of a product are stored. But for kF32, the rows are rounded in the same way.
 enum class WeightFormat : std::uint8_t {
   kF32,
-  kBf16,  ///< half the memory; the same products and sums
-  /// Integers of 8 bits, each 32 of a column with a scale of their own, as Q8_0 of GGUF has them;
-  /// the rows are rounded in the same way. A quarter of the memory.
+  kBf16,  ///< the upper halves of floats, half the memory; less than 2^-50 counts as 0
+  /// Integers of 8 bits, each 32 of a column with a scale of their own, as Q8_0 of GGUF has them. A
+  /// quarter of the memory.
   kInt8,
+};
+
+/// 32 rows of a panel as upper halves of floats.
+struct PanelHalves {
+  static constexpr float kLeast = 0x1p-50F;  ///< so that no sum of products is a denormal number
+
+  std::uint16_t weights[16][16][2];  ///< two rows of each column together
 };
 
 /// 32 rows of a panel as integers.
 struct PanelGroup {
-  static constexpr std::int64_t kRows = 32;
-
   float scales[16];                ///< of each column
   std::uint8_t weights[8][16][4];  ///< four rows of each column together; 128 more than they are
 };
 
-/// 32 floats of a row as integers.
-struct RowGroup {
-  std::int8_t values[PanelGroup::kRows];
-  float scale;
-  std::int32_t offset;  ///< -128 times their sum, for the weights are 128 too large
-};
-
-/// out = x w + bias + residual; bias and residual may be absent. Each sum runs over `inner` in
-/// ascending order, so a row's result depends on neither the number of rows nor its place among
-/// them. With integers the terms of the sum are those of 32 rows of the weights, which are exact.
+/// out = x w + bias + residual; bias and residual may be absent. Each sum runs over `inner` in one
+/// order, so a row's result depends on neither the number of rows nor its place among them: in f32
+/// term by term, in bf16 by 32 rows of the weights, of which even and odd ones have sums of their
+/// own, with integers by the exact sums of 32 rows.
 struct PanelProduct {
   static constexpr std::int64_t kPanel = 16;  ///< columns of a panel
+  static constexpr std::int64_t kGroup = 32;  ///< rows of the weights that are rounded together
 
   const float* x = nullptr;  ///< rows x inner
-  /// The weights in panels: for each 16 columns, `inner` rows of 16 floats, of 16 upper halves of
-  /// floats, or a PanelGroup for each 32 rows. Columns and rows beyond the last are 0.
+  /// The weights in panels: for each 16 columns, `inner` rows of 16 floats, or for each 32 rows a
+  /// PanelHalves or a PanelGroup. Columns and rows beyond the last are 0.
   const void* panels = nullptr;
   WeightFormat format = WeightFormat::kF32;
-  /// Room for the rows as integers: rows x groups(inner); kInt8 alone needs it.
-  RowGroup* row_groups = nullptr;
+  /// row_room_of() bytes for the rounded rows, at a multiple of 64; kF32 needs none.
+  void* row_room = nullptr;
   const float* bias = nullptr;      ///< columns
   const float* residual = nullptr;  ///< rows x columns; may be `out`
   std::int64_t rows = 0;
@@ -54,7 +54,11 @@ struct PanelProduct {
   float* out = nullptr;  ///< rows x columns
 
   [[nodiscard]] static constexpr std::int64_t groups(std::int64_t inner) {
-    return (inner + PanelGroup::kRows - 1) / PanelGroup::kRows;
+    return (inner + kGroup - 1) / kGroup;
+  }
+  /// Four bytes a number; rows are computed by 16, and numbers by 32.
+  [[nodiscard]] static constexpr std::int64_t row_room_of(std::int64_t rows, std::int64_t inner) {
+    return (rows + 15) / 16 * 16 * groups(inner) * kGroup * 4;
   }
 };
 
@@ -62,7 +66,8 @@ struct PanelProduct {
 /// has for each key-value head `head_width` rows of 16 keys, a column for each token; then for each
 /// head 16 rows of `head_width` values.
 struct PagedAttention {
-  static constexpr std::int64_t kBlock = 16;  ///< tokens of a block
+  static constexpr std::int64_t kBlock = 16;    ///< tokens of a block
+  static constexpr std::int64_t kHeadsMax = 4;  ///< heads of the same keys, computed together
 
   const float* query = nullptr;          ///< heads x head_width
   const float* const* blocks = nullptr;  ///< blocks of the tokens in their order
@@ -70,9 +75,10 @@ struct PagedAttention {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t head_width = 0;
-  float scale = 1;          ///< factor of the scores
-  float* scores = nullptr;  ///< room for `visible` floats, rounded up to whole blocks
-  float* out = nullptr;     ///< heads x head_width
+  float scale = 1;  ///< factor of the scores
+  /// Room for kHeadsMax times `visible` floats, rounded up to whole blocks.
+  float* scores = nullptr;
+  float* out = nullptr;  ///< heads x head_width
 };
 
 /// The kernels of one kind of vector unit.
@@ -86,8 +92,9 @@ struct DecodeKernels {
 /// Returns the fastest that this CPU can run.
 [[nodiscard]] const DecodeKernels& decode_kernels();
 
-/// Returns those beside kernels_of(isa), or of "avx512vnni", which has products of integers of 8
-/// bits; nullptr: this CPU lacks it.
+/// Returns those beside kernels_of(isa), or of "avx512vnni" and "avx512amx", which have products of
+/// integers of 8 bits in vectors and in tiles; nullptr: this CPU, or its kernel, lacks it. For
+/// tiles the first call asks the operating system.
 [[nodiscard]] const DecodeKernels* decode_kernels_of(const char* isa);
 
 }  // namespace orrery

@@ -20,8 +20,9 @@ struct PagedShape {
 
 /// Whole vectors and parts of one, one block, some and many: what a kernel computes in several
 /// ways.
-const std::vector<PagedShape> kShapes = {{37, 20},       {1, 64},   {16, 48}, {64, 128},
-                                         {77, 64, 2, 2}, {100, 36}, {17, 16}, {150, 80}};
+const std::vector<PagedShape> kShapes = {{37, 20},       {1, 64},       {16, 48}, {64, 128},
+                                         {77, 64, 2, 2}, {100, 36},     {17, 16}, {150, 80},
+                                         {90, 64, 9, 3}, {40, 32, 7, 1}};
 
 /// One query over blocks of keys and values.
 class PagedCase {
@@ -46,7 +47,7 @@ class PagedCase {
 
   [[nodiscard]] std::vector<float> attend(const DecodeKernels& kernels) const {
     std::vector<float> out(query_.size());
-    std::vector<float> scores(blocks_.size() * kBlock);
+    std::vector<float> scores(PagedAttention::kHeadsMax * blocks_.size() * kBlock);
     kernels.paged_attention({.query = query_.data(),
                              .blocks = pointers_.data(),
                              .visible = static_cast<std::int64_t>(shape_.visible),
@@ -102,7 +103,7 @@ TEST(PagedAttention, EveryVectorUnitComputesTheSameBits) {
   for (const PagedShape& shape : kShapes) {
     const PagedCase paged(shape);
     const std::vector<float> expected = paged.attend(*decode_kernels_of("baseline"));
-    for (const char* isa : {"avx2", "avx512", "avx512vnni"}) {
+    for (const char* isa : {"avx2", "avx512", "avx512vnni", "avx512amx"}) {
       if (decode_kernels_of(isa) == nullptr) continue;
       EXPECT_EQ(paged.attend(*decode_kernels_of(isa)), expected) << isa << " " << shape.visible;
     }
@@ -110,7 +111,7 @@ TEST(PagedAttention, EveryVectorUnitComputesTheSameBits) {
 }
 
 TEST(Peak, IsTheGreatestWhereverItStands) {
-  for (const char* isa : {"baseline", "avx2", "avx512", "avx512vnni"}) {
+  for (const char* isa : {"baseline", "avx2", "avx512", "avx512vnni", "avx512amx"}) {
     if (decode_kernels_of(isa) == nullptr) continue;
     for (std::size_t count = 1; count < 70; ++count) {
       for (std::size_t place = 0; place < count; ++place) {

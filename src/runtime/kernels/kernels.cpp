@@ -4,6 +4,12 @@
 
 #include "runtime/kernels/decode_kernels.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace orrery {
 namespace kernel_tables {
 
@@ -22,6 +28,7 @@ extern const DecodeKernels baseline;
 extern const DecodeKernels avx2;
 extern const DecodeKernels avx512;
 extern const DecodeKernels avx512vnni;
+extern const DecodeKernels avx512amx;
 #endif
 
 }  // namespace decode_kernel_tables
@@ -49,11 +56,39 @@ const KernelTable& kernels() {
   return fastest;
 }
 
+#if defined(__x86_64__)
+namespace {
+
+bool has_integers() {
+  return kernels_of("avx512") != nullptr && __builtin_cpu_supports("avx512vnni") != 0;
+}
+
+/// Whether this process may use tile registers. Linux gives 8 KiB of state only to those that ask.
+bool has_tiles() {
+  static const bool given = [] {
+    constexpr unsigned kNeeded = 1U << 22 | 1U << 24 | 1U << 25;  // bf16, tiles, integers
+    constexpr long kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
+    constexpr long kTileData = 18;
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+    if ((d & kNeeded) != kNeeded) return false;
+    return ::syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  }();
+  return given;
+}
+
+}  // namespace
+#endif
+
 const DecodeKernels* decode_kernels_of(const char* isa) {
 #if defined(__x86_64__)
-  if (std::string_view(isa) == "avx512vnni") {
-    const bool has = kernels_of("avx512") != nullptr && __builtin_cpu_supports("avx512vnni") != 0;
-    return has ? &decode_kernel_tables::avx512vnni : nullptr;
+  const std::string_view name(isa);
+  if (name == "avx512vnni") return has_integers() ? &decode_kernel_tables::avx512vnni : nullptr;
+  if (name == "avx512amx") {
+    return has_integers() && has_tiles() ? &decode_kernel_tables::avx512amx : nullptr;
   }
 #endif
   const KernelTable* table = kernels_of(isa);
@@ -67,8 +102,10 @@ const DecodeKernels* decode_kernels_of(const char* isa) {
 
 const DecodeKernels& decode_kernels() {
   static const DecodeKernels& fastest = []() -> const DecodeKernels& {
-    const DecodeKernels* integers = decode_kernels_of("avx512vnni");
-    return integers != nullptr ? *integers : *decode_kernels_of(kernels().isa);
+    for (const char* isa : {"avx512amx", "avx512vnni"}) {
+      if (const DecodeKernels* integers = decode_kernels_of(isa)) return *integers;
+    }
+    return *decode_kernels_of(kernels().isa);
   }();
   return fastest;
 }
