@@ -1,6 +1,7 @@
 #include "verbs/fork/service_fork.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -22,13 +23,13 @@ namespace {
 constexpr std::uint32_t kReplicasMax = 4096;
 
 Result<const Service*> service_named(const State& state, const std::string& name) {
-  std::vector<std::string> names;
+  std::vector<KnownService> known;
   for (const auto& [id, service] : state.services().all()) {
-    names.push_back(service_name(state.job(id).name));
-    if (names.back() == name || fmt::to_string(id.value()) == name) return &service;
+    known.push_back({id.value(), service_name(state.job(id).name)});
   }
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  return wrong("service", fmt::format("no service \"{}\"{}", name, did_you_mean(name, known)));
+  const Result<std::uint32_t> number = number_of_service(known, name);
+  if (!number) return tl::unexpected<Error>(number.error());
+  return &state.services().all().at(JobId(*number));
 }
 
 /// Returns the report of a replica that takes requests; nullptr: it takes none.
@@ -133,6 +134,23 @@ std::string text_of(const ModelledService& service, std::span<const PlayedChange
 }
 
 }  // namespace
+
+Result<std::uint32_t> number_of_service(std::span<const KnownService> known,
+                                        const std::string& asked) {
+  std::vector<std::uint32_t> named;
+  std::vector<std::string_view> names;
+  for (const KnownService& service : known) {
+    if (fmt::to_string(service.number) == asked) return service.number;
+    if (service.name == asked) named.push_back(service.number);
+    names.push_back(service.name);
+  }
+  if (named.size() == 1) return named.front();
+  if (named.empty()) {
+    return wrong("service", fmt::format("no service \"{}\"{}", asked, did_you_mean(asked, names)));
+  }
+  return wrong("service", fmt::format("\"{}\" names {} services: expected the number of one, {}",
+                                      asked, named.size(), fmt::join(named, " or ")));
+}
 
 Result<RunningService> running_service(const State& state, Instant now, const std::string& name) {
   const Result<const Service*> known = service_named(state, name);

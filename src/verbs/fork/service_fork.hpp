@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,7 +39,18 @@ struct RunningService {
   std::vector<Replica> replicas;  ///< that take requests, by job; at least one
 };
 
-/// Errors: no such service, or none of its replicas takes requests.
+/// A service that is running, as it may be asked for.
+struct KnownService {
+  std::uint32_t number = 0;  ///< of its first job
+  std::string name;
+};
+
+/// Returns the number of the service that is named, or numbered, `asked`. Errors: there is none;
+/// services of several tenants have the name. O(services).
+[[nodiscard]] Result<std::uint32_t> number_of_service(std::span<const KnownService> known,
+                                                      const std::string& asked);
+
+/// Errors: those of number_of_service(), or none of the service's replicas takes requests.
 [[nodiscard]] Result<RunningService> running_service(const State& state, Instant now,
                                                      const std::string& name);
 

@@ -96,5 +96,18 @@ TEST_F(ServiceFork, WrongQuestionsAreRefused) {
   EXPECT_EQ(refusal(), "--requests: required of a service");
 }
 
+TEST(NumberOfService, IsFoundByNameOrNumberUnlessTheNameIsOfSeveral) {
+  const std::vector<KnownService> known{{3, "chat"}, {9, "chat"}, {12, "code"}};
+  const auto refusal = [&](const std::string& asked) {
+    const Result<std::uint32_t> number = number_of_service(known, asked);
+    return number ? "accepted" : number.error().text();
+  };
+  EXPECT_EQ(*number_of_service(known, "code"), 12u);
+  EXPECT_EQ(*number_of_service(known, "9"), 9u);
+  EXPECT_EQ(refusal("chat"),
+            "--service: \"chat\" names 2 services: expected the number of one, 3 or 9");
+  EXPECT_EQ(refusal("cods"), "--service: no service \"cods\", did you mean \"code\"?");
+}
+
 }  // namespace
 }  // namespace orrery
