@@ -34,6 +34,7 @@ constexpr std::uint32_t kVllmSlots = 256;
 
 struct Options {
   std::string engine;
+  std::string duty;
   EngineLaunch launch;
 };
 
@@ -41,6 +42,24 @@ constexpr const char* kProgram = "orrery-engine";
 
 // Else SIGKILL would take an engine its last requests, and the reason of its end from people.
 static_assert(EngineTimes().drain_max + EngineTimes().grace < ControlTiming().drain);
+
+/// Sets what the engine computes of requests, and where replicas of the other duty reach it.
+Status set_duty(Options& asked, const std::string& address, Env env) {
+  EngineLaunch& launch = asked.launch;
+  for (const auto& entry : enum_words(EnginePart())) {
+    if (entry.word == asked.duty) launch.part = entry.value;
+  }
+  if (launch.part == EnginePart::kWhole) return {};
+  if (launch.engine != EngineName::kVllm) {
+    return input_error(
+        {}, fmt::format("--duty {} with engine {}, expected vllm", asked.duty, asked.engine));
+  }
+  const auto port = FreeAddress::on(launch.host, env.entropy).map(&FreeAddress::port);
+  if (!port) return tl::unexpected(port.error());
+  launch.own_host = address;
+  launch.own_port = *port;
+  return {};
+}
 
 /// Returns how the engine is started and asked; writes the file that it reads its options from.
 Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
@@ -54,6 +73,7 @@ Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
   const auto port = FreeAddress::on(launch.host, env.entropy).map(&FreeAddress::port);
   if (!port) return tl::unexpected(port.error());
   launch.port = *port;
+  if (Status set = set_duty(asked, address, env); !set) return forward_error(set);
   EngineReplica::Options replica;
   replica.slots = slots_in(launch.engine, launch.arguments);
   if (launch.engine == EngineName::kVllm && !replica.slots) {
@@ -68,10 +88,17 @@ Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
       return forward_error(written);
     }
   }
+  std::vector<std::string> variables;
+  for (const auto& [name, value] : command->environment) {
+    const bool given = !launch_variable(name.c_str()).empty();  // by the revision
+    if (!given) variables.push_back(name + "=" + value);
+  }
+  if (!variables.empty()) variables.insert(variables.begin(), "env");
   const bool all = launch.host == "0.0.0.0";
   const bool bare_v6 = address.find(':') != std::string::npos && address.front() != '[';
   replica.engine = launch.engine;
-  replica.command = std::move(command->words);
+  replica.command = std::move(variables);
+  replica.command.insert(replica.command.end(), command->words.begin(), command->words.end());
   const std::string host = bare_v6 ? "[" + address + "]" : address;
   replica.endpoint = fmt::format("{}:{}", all ? "127.0.0.1" : launch.host, launch.port);
   replica.address = fmt::format("{}:{}", host, launch.port);
@@ -129,6 +156,10 @@ int main(int argc, char** argv) {
       "--program", launch.program,
       "path of the engine's program (default: by its name in PATH; of SGLang, the Python "
       "that has it)");
+  app.add_option("--duty", options.duty,
+                 "what a replica of vllm computes of requests: both (default), prefill (prompts "
+                 "alone) or decode (answers, and prompts where that is sooner)")
+      ->check(CLI::IsMember({"both", "prefill", "decode"}));
   app.add_option("arguments", launch.arguments, "arguments of the engine, after --");
   orrery::hook_options(app);
   CLI11_PARSE(app, argc, argv);

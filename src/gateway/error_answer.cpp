@@ -39,6 +39,27 @@ ErrorAnswer unknown_model(std::string_view model) {
       .code = "model_not_found"};
 }
 
+ErrorAnswer overloaded(std::string_view model) {
+  return {.status = 429,
+          .message = fmt::format("The replicas of model '{}' are full. Try again later.", model),
+          .type = "rate_limit_error",
+          .code = "overloaded"};
+}
+
+ErrorAnswer without_replica(std::string_view model) {
+  return {.status = 503,
+          .message = fmt::format("Model '{}' has no replica that is ready.", model),
+          .type = "server_error",
+          .code = "no_replica"};
+}
+
+ErrorAnswer all_failed(std::string_view model) {
+  return {.status = 502,
+          .message = fmt::format("Every replica of model '{}' failed to answer.", model),
+          .type = "server_error",
+          .code = "replicas_failed"};
+}
+
 ErrorAnswer unknown_request() {
   return {.status = 404,
           .message = "No decision about this request is kept.",

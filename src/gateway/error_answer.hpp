@@ -24,6 +24,11 @@ struct ErrorAnswer {
 
 /// There is no such model, or it is another tenant's.
 [[nodiscard]] ErrorAnswer unknown_model(std::string_view model);
+/// Its replicas and its queue are full.
+[[nodiscard]] ErrorAnswer overloaded(std::string_view model);
+[[nodiscard]] ErrorAnswer without_replica(std::string_view model);
+/// Each replica was tried.
+[[nodiscard]] ErrorAnswer all_failed(std::string_view model);
 /// No decision about a request is kept.
 [[nodiscard]] ErrorAnswer unknown_request();
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "gateway/apart/prompt_bodies.hpp"
 #include "gateway/passed_headers.hpp"
 
 namespace orrery {
@@ -22,33 +23,11 @@ constexpr std::uint32_t kMovesMax = 8;
 /// What is kept of an answer that is compared. A longer one counts as incomplete.
 constexpr std::size_t kComparedMax = std::size_t{1} << 20;
 
-ErrorAnswer overloaded(const GatewayService& service) {
-  return {.status = 429,
-          .message =
-              fmt::format("The replicas of model '{}' are full. Try again later.", service.model),
-          .type = "rate_limit_error",
-          .code = "overloaded"};
-}
-
-ErrorAnswer without_replica(const GatewayService& service) {
-  return {.status = 503,
-          .message = fmt::format("Model '{}' has no replica that is ready.", service.model),
-          .type = "server_error",
-          .code = "no_replica"};
-}
-
 /// The event that ends a stream whose rest is lost.
 std::string lost_event() {
   const ErrorAnswer lost{
       .status = 502, .message = "The replica failed while it answered.", .code = "replica_lost"};
   return "data: " + error_json(lost) + "\n\n";
-}
-
-ErrorAnswer all_failed(const GatewayService& service) {
-  return {.status = 502,
-          .message = fmt::format("Every replica of model '{}' failed to answer.", service.model),
-          .type = "server_error",
-          .code = "replicas_failed"};
 }
 
 /// The seconds in which the replicas finish what they and the queue have.
@@ -77,8 +56,6 @@ GatewayCall::GatewayCall(GatewayCore& core, GatewayRequest request, WebExchange 
       exchange_(std::move(exchange)),
       admission_(request_.service, request_.tenant, request_.facts.service_class) {}
 
-GatewayCall::~GatewayCall() = default;
-
 void GatewayCall::start() {
   times_.arrived = request_.arrived.value_or(core_.now());
   target_.draw = core_.draws().uniform();
@@ -106,6 +83,7 @@ void GatewayCall::dispatch(Queueing queueing) {
   const RouteOutcome outcome = decision.outcome;
   const std::uint32_t slot = decision.slot;
   const RouteLoad load = decision.load;
+  target_.remote = decision.remote;
   const bool fresh = queueing == Queueing::kBehind && !answer_.begun;
   const bool late = fresh && admission_.sheds(core_, decision);
   if (late) decision.outcome = RouteOutcome::kShed;
@@ -125,9 +103,9 @@ void GatewayCall::dispatch(Queueing queueing) {
   if (outcome == RouteOutcome::kReplica) {
     call_replica(slot, load);
   } else if (full && (outcome == RouteOutcome::kShed || outcome == RouteOutcome::kWait)) {
-    answer_error(overloaded(service), RequestEnd::kShed);
+    answer_error(overloaded(service.model), RequestEnd::kShed);
   } else if (full) {
-    answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
+    answer_error(target_.failures > 0 ? all_failed(service.model) : without_replica(service.model),
                  RequestEnd::kFailed);
   } else {
     phase_ = Phase::kWaiting;
@@ -148,6 +126,10 @@ RouteDecision GatewayCall::decide(std::size_t waiting) const {
       excluded.push_back(replica.key);
     }
   }
+  const WebRequest& received = exchange_.request();
+  const PromptPlaces places =
+      answer_.begun ? PromptPlaces::kAnswering
+                    : prompt_places_of(received.path(), received.body, request_.facts);
   return choose(core_.router(), {.service = *request_.service.index,
                                  .prompt_tokens = request_.prompt.tokens,
                                  .output_tokens = target_.output_tokens,
@@ -156,7 +138,8 @@ RouteDecision GatewayCall::decide(std::size_t waiting) const {
                                  .excluded = excluded,
                                  .waiting = waiting,
                                  .draw = target_.draw,
-                                 .now = core_.now()});
+                                 .now = core_.now(),
+                                 .prompt_places = places});
 }
 
 void GatewayCall::record(RouteDecision decision) {
@@ -175,12 +158,13 @@ bool GatewayCall::try_again() {
   if (decision.outcome != RouteOutcome::kReplica) return false;
   const std::uint32_t slot = decision.slot;
   const RouteLoad load = decision.load;
+  target_.remote = decision.remote;
   record(std::move(decision));
   call_replica(slot, load);
   return true;
 }
 
-void GatewayCall::shed() { answer_error(overloaded(request_.service), RequestEnd::kShed); }
+void GatewayCall::shed() { answer_error(overloaded(request_.service.model), RequestEnd::kShed); }
 
 void GatewayCall::check_time(Instant now) {
   const Duration wait = replica_wait(request_.service, core_.options());
@@ -191,7 +175,7 @@ void GatewayCall::check_time(Instant now) {
   const bool is_next = service.queue.front() == this;
   if (outcome == RouteOutcome::kReplica && is_next) return;  // its turn comes at once
   if (outcome == RouteOutcome::kNone) {
-    answer_error(target_.failures > 0 ? all_failed(service) : without_replica(service),
+    answer_error(target_.failures > 0 ? all_failed(service.model) : without_replica(service.model),
                  RequestEnd::kFailed);
   } else if (now >= times_.asked + admission_.patience(core_.options().queue_wait)) {
     shed();
@@ -212,18 +196,50 @@ void GatewayCall::call_replica(std::uint32_t slot, const RouteLoad& load) {
   target_.charge = router.charge(slot, load, request_.prompt.blocks, core_.now());
   target_.slot = slot;
   target_.answered = false;
+  if (request_.tier.is_small()) {
+    body_ = request_.tier.ticket->body.for_model(request_.service.model);
+  }
+  const std::optional<RemotePrompt> remote = std::exchange(target_.remote, std::nullopt);
+  if (!remote) return ask("");
+  const WebRequest& received = exchange_.request();
+  std::vector<WebHeader> headers = headers_upstream(received.headers, request_.id);
+  request_.trace.put(headers);
+  const PromptHopTerms terms{.service = request_.service,
+                             .prompt = request_.prompt,
+                             .target = received.target,
+                             .request = request_.id,
+                             .headers = headers,
+                             .body = request_.tier.is_small() ? body_ : received.body};
+  const auto answer = [this, otherwise = remote->otherwise](const std::string& cache_place) {
+    const std::unique_ptr<PromptHop> ended = std::move(target_.hop);
+    RouterState& charged = core_.router();
+    const Instant at = core_.now();
+    if (cache_place.empty()) {
+      // A slot without a charge may become that of another replica.
+      const RouteCharge again = charged.charge(target_.slot, otherwise, {}, at);
+      release({});
+      target_.charge = again;
+    }
+    target_.charge->since = at;
+    ask(cache_place);
+  };
+  target_.hop = std::make_unique<PromptHop>(core_, terms, *remote, answer);
+}
+
+void GatewayCall::ask(const std::string& cache_place) {
   const WebRequest& received = exchange_.request();
   std::vector<WebHeader> headers = headers_upstream(received.headers, request_.id);
   if (request_.facts.form == AnswerForm::kStream) headers.push_back({kContinueHeader, "marks"});
   const bool small = request_.tier.is_small();
-  if (small) body_ = request_.tier.ticket->body.for_model(request_.service.model);
   if (answer_.begun) body_ = marks_.rest_of(small ? body_ : received.body);
+  if (!cache_place.empty()) body_ = answer_body(small ? body_ : received.body, cache_place);
+  const bool changed = small || answer_.begun || !cache_place.empty();
   request_.trace.put(headers);
-  upstream_ = core_.client().start(router.replica(slot).endpoint,
+  upstream_ = core_.client().start(core_.router().replica(target_.slot).endpoint,
                                    {.method = received.method,
                                     .target = received.target,
                                     .headers = headers,
-                                    .body = small || answer_.begun ? body_ : received.body},
+                                    .body = changed ? body_ : received.body},
                                    *this);
 }
 
@@ -244,7 +260,7 @@ void GatewayCall::retry_elsewhere(std::string_view why) {
   const Duration wait = replica_wait(request_.service, core_.options());
   const Duration patience = admission_.patience(wait * (answer_.begun ? kRestWaits : 1));
   if (core_.now() >= times_.asked + patience && decide(0).outcome == RouteOutcome::kNone) {
-    answer_error(all_failed(request_.service), RequestEnd::kFailed);
+    answer_error(all_failed(request_.service.model), RequestEnd::kFailed);
   } else {
     dispatch(Queueing::kFirst);
   }
@@ -290,7 +306,7 @@ void GatewayCall::on_head(const WebResponseHead& head) {
     if (head.status == 429) return retry_elsewhere("it answered 429");
     if (head.status != 200 || !is_events || !is_marked) return refuse_rest();
     ++target_.moves;
-    ++request_.service.broken_streams.moved;
+    ++request_.service.detours.moved;
     return;
   }
   answer_.status = head.status;
@@ -430,7 +446,7 @@ void GatewayCall::refuse_rest() {
 
 void GatewayCall::lose() {
   if (answer_.is_events) {
-    ++request_.service.broken_streams.lost;
+    ++request_.service.detours.lost;
     exchange_.send(lost_event());
     exchange_.end();
   } else {
@@ -553,6 +569,8 @@ void GatewayCall::finish(RequestEnd end) {
                                   .cached = used.cached.value_or(0),
                                   .output = used.output,
                                   .tpot_s = ended.tpot.count_seconds()});
+    const bool received = target_.charge && target_.charge->load.prompt != RouteLoad::Prompt::kHere;
+    if (received) done.tokens = used.output;
     // Other replicas computed parts of a stream that moved: it does not show this one's pace.
     if (target_.moves > 0) done = {};
     const bool tells = target_.charge && target_.moves == 0 && used.cached;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gateway/admission/call_admission.hpp"
+#include "gateway/apart/prompt_hop.hpp"
 #include "gateway/error_answer.hpp"
 #include "gateway/gateway_core.hpp"
 #include "gateway/request_facts.hpp"
@@ -43,7 +44,6 @@ class GatewayCall final : public WebCallEvents {
   GatewayCall(GatewayCore& core, GatewayRequest request, WebExchange exchange);
   GatewayCall(const GatewayCall&) = delete;
   GatewayCall& operator=(const GatewayCall&) = delete;
-  ~GatewayCall() override;
 
   /// Begins. The call may end inside.
   void start();
@@ -74,7 +74,9 @@ class GatewayCall final : public WebCallEvents {
     /// Revision of the replica that began the stream, which alone goes on with it.
     std::optional<std::uint32_t> revision;
     std::string revision_text;
-    std::uint32_t moves = 0;  ///< of the stream from one replica to another
+    std::uint32_t moves = 0;             ///< of the stream from one replica to another
+    std::optional<RemotePrompt> remote;  ///< where its prompt is to be computed
+    std::unique_ptr<PromptHop> hop;      ///< is asked for it
   };
   struct Times {
     Instant arrived;
@@ -99,6 +101,8 @@ class GatewayCall final : public WebCallEvents {
   [[nodiscard]] RouteDecision decide(std::size_t waiting) const;
   void record(RouteDecision decision);
   void call_replica(std::uint32_t slot, const RouteLoad& load);
+  /// Asks the replica that answers; `cache_place`: of its prompt; empty: it computes it.
+  void ask(const std::string& cache_place);
   void export_span(const EndedRequest& ended);
   [[nodiscard]] std::vector<WebHeader> headers_for_client();
   [[nodiscard]] double tokens_charged(RequestEnd end) const;

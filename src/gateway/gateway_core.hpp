@@ -55,10 +55,12 @@ struct GatewayService {
   ServiceStats stats;
   CanaryStats canary;
   ServiceTokens tokens;
-  struct BrokenStreams {
-    std::uint64_t moved = 0;  ///< moves to another replica
-    std::uint64_t lost = 0;   ///< ended with an error
-  } broken_streams;
+  struct Detours {
+    std::uint64_t moved = 0;  ///< moves of streams that broke off to another replica
+    std::uint64_t lost = 0;   ///< such streams that ended with an error
+    std::uint64_t prompts = 0;         ///< computed by another replica than the one that answered
+    std::uint64_t prompts_failed = 0;  ///< there, so that the one that answered computed them
+  } detours;
 };
 
 /// How long a request waits for a replica of a service that has none.

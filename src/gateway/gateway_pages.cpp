@@ -125,15 +125,25 @@ void add_counts(MetricsText& text, GatewayCore& core) {
   }
 }
 
-void add_broken_streams(MetricsText& text, GatewayCore& core) {
+void add_detours(MetricsText& text, GatewayCore& core) {
   text.family("streams_moved_total", "counter",
               "Moves of streams that broke off to a replica that went on with them.");
   for (const GatewayService& service : routed(core)) {
-    text.sample(service_label(service), service.broken_streams.moved);
+    text.sample(service_label(service), service.detours.moved);
   }
   text.family("streams_lost_total", "counter", "Streams that broke off and ended with an error.");
   for (const GatewayService& service : routed(core)) {
-    text.sample(service_label(service), service.broken_streams.lost);
+    text.sample(service_label(service), service.detours.lost);
+  }
+  text.family("remote_prompts_total", "counter",
+              "Prompts that another replica computed than the one that answered.");
+  for (const GatewayService& service : routed(core)) {
+    text.sample(service_label(service), service.detours.prompts);
+  }
+  text.family("remote_prompts_failed_total", "counter",
+              "Prompts that another replica was asked for in vain.");
+  for (const GatewayService& service : routed(core)) {
+    text.sample(service_label(service), service.detours.prompts_failed);
   }
 }
 
@@ -208,7 +218,8 @@ Json candidate_json(const RouteCandidate& candidate) {
           {"expected_ttft_s", candidate.expected.ttft_s},
           {"expected_tpot_s", candidate.expected.tpot_s},
           {"expected_wait_s", candidate.expected.wait_s},
-          {"usd", candidate.usd}};
+          {"usd", candidate.usd},
+          {"duty", word_of(candidate.duty)}};
 }
 
 Json record_json(const RouteRecord& record, const GatewayService& service) {
@@ -225,6 +236,11 @@ Json record_json(const RouteRecord& record, const GatewayService& service) {
                {"outcome", word_of(record.decision.outcome)},
                {"candidates", std::move(candidates)}};
   if (!record.tier.empty()) json["smaller_model"] = record.tier;
+  if (const auto& remote = record.decision.remote) {
+    json["remote_prompt"] = {{"transfer_s", remote->transfer_s},
+                             {"local_job", remote->local_replica.job},
+                             {"local_ttft_s", remote->local.ttft_s}};
+  }
   return json;
 }
 
@@ -297,7 +313,7 @@ std::string models_json(GatewayCore& core, const RoutedKey& key) {
 std::string metrics_text(GatewayCore& core, const PeerFigures& peers, const CacheFigures& caches) {
   MetricsText text;
   add_counts(text, core);
-  add_broken_streams(text, core);
+  add_detours(text, core);
   add_tenants(text, core);
   add_latencies(text, core);
   add_load(text, core);

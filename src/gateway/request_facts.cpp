@@ -59,6 +59,16 @@ Fault read_count(ondemand::value value, const char* param, std::uint64_t& out) {
   return {};
 }
 
+/// Whether the value of a key of RequestFacts::needs_one_replica asks for it.
+bool asks_for_more(std::string_view key, ondemand::value value) {
+  if (is_null(value)) return false;
+  if (key == "prompt_logprobs") return true;
+  bool truth = false;
+  double number = 0;
+  if (value.get_bool().get(truth) == simdjson::SUCCESS) return truth;
+  return value.get_double().get(number) == simdjson::SUCCESS && number > 1;
+}
+
 Fault read_stream_options(ondemand::value value, RequestFacts& facts) {
   if (is_null(value)) return {};
   ondemand::object options;
@@ -135,6 +145,10 @@ Fault read_field(std::string_view key, ondemand::value value, FactsOfText& read)
   }
   if (key == "stream_options") return read_stream_options(value, facts);
   if (key == "service_tier") return read_tier(value, facts);
+  if (key == "n" || key == "best_of" || key == "use_beam_search" || key == "echo" ||
+      key == "prompt_logprobs") {
+    facts.needs_one_replica = asks_for_more(key, value) || facts.needs_one_replica;
+  }
   if (key == "messages" || key == "prompt" || key == "tools" || key == "cache_salt") {
     read_prompt(key, value, read);
   }

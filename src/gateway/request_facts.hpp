@@ -28,6 +28,9 @@ struct RequestFacts {
   AnswerForm form = AnswerForm::kWhole;  ///< "stream"
   std::uint64_t output_tokens_max = 0;   ///< "max_completion_tokens", "max_tokens"; 0: absent
   bool include_usage = false;            ///< "stream_options"
+  /// Asks for several answers, or for what only who computes the prompt knows of it: "n",
+  /// "best_of", "use_beam_search", "echo", "prompt_logprobs".
+  bool needs_one_replica = false;
   /// "service_tier": "flex" is batch, all others (auto, default, priority) and none interactive.
   ServiceClass service_class = ServiceClass::kInteractive;
   PromptPlace prompt;

@@ -35,6 +35,19 @@ inline std::array<EnumWord<ReplicaPhase>, 5> enum_words(ReplicaPhase) {
 
 inline constexpr std::size_t kReplicaPhases = 5;
 
+/// What a replica computes of requests.
+enum class ReplicaDuty : std::uint8_t {
+  kBoth,     ///< prompts and answers of the same requests
+  kPrefill,  ///< prompts alone, for replicas of kDecode
+  kDecode,   ///< answers, and prompts of its own or of a replica of kPrefill
+};
+
+inline std::array<EnumWord<ReplicaDuty>, 3> enum_words(ReplicaDuty) {
+  return {{{"both", ReplicaDuty::kBoth},
+           {"prefill", ReplicaDuty::kPrefill},
+           {"decode", ReplicaDuty::kDecode}}};
+}
+
 /// What the warm-up of a replica measured. Zero: not measured.
 struct ReplicaPace {
   double prefill_tokens_s = 0;  ///< prompt tokens a second, computed alone

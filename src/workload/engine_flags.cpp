@@ -125,14 +125,14 @@ Status add_vllm_nodes(CommandWords& words, const EngineLaunch& launch) {
   return {};
 }
 
-/// The connector takes its role from the router; the word is for people.
+/// Requests say what the connector does: one that answers computes prompts of its own, too.
 void add_vllm_part(CommandWords& words, const EngineLaunch& launch) {
   if (launch.part == EnginePart::kWhole) return;
-  const bool prompts = launch.part == EnginePart::kPrompts;
-  words.option("--kv-transfer-config",
-               fmt::format(R"({{"kv_connector":"NixlConnector","kv_role":"{}"}})",
-                           prompts ? "kv_producer" : "kv_consumer"));
+  words.option("--kv-transfer-config", R"({"kv_connector":"NixlConnector","kv_role":"kv_both"})");
   words.variable("VLLM_NIXL_SIDE_CHANNEL_HOST", launch.own_host);
+  if (launch.own_port > 0) {
+    words.variable("VLLM_NIXL_SIDE_CHANNEL_PORT", std::to_string(launch.own_port));
+  }
 }
 
 Result<EngineCommand> vllm_launch(const EngineLaunch& launch) {

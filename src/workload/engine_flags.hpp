@@ -45,9 +45,6 @@ struct EngineNodes {
   std::string first_group;  ///< rank x groups of a node: number of its first one
 };
 
-/// What an instance computes of each request.
-enum class EnginePart { kWhole, kPrompts, kAnswers };
-
 struct EngineLaunch {
   EngineName engine = EngineName::kVllm;
   std::string program;   ///< empty: by its name
@@ -59,6 +56,7 @@ struct EngineLaunch {
   EngineNodes nodes;
   EnginePart part = EnginePart::kWhole;
   std::string own_host;                ///< where instances that continue prompts reach this one
+  std::uint16_t own_port = 0;          ///< the same; 0: the engine's choice
   std::vector<std::string> arguments;  ///< of the user, appended
 };
 

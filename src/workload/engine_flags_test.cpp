@@ -56,6 +56,23 @@ TEST(EngineFlags, ThePortOfVllmsKvEventsIsTheOneThatItsUserNames) {
   EXPECT_EQ(port({"--seed", "7"}), std::nullopt);
 }
 
+TEST(EngineFlags, AReplicaOfVllmThatHandsCachesOverIsToldWhere) {
+  for (const EnginePart part : {EnginePart::kPrompts, EnginePart::kAnswers}) {
+    EngineLaunch launch = replica(EngineName::kVllm);
+    launch.part = part;
+    launch.own_host = "10.0.0.7";
+    launch.own_port = 5600;
+    const Result<EngineCommand> command = engine_launch(launch);
+    EXPECT_EQ(text_of(command),
+              "vllm serve /m --served-model-name lab/m --host 10.0.0.7 --port 20001 "
+              "--kv-transfer-config {\"kv_connector\":\"NixlConnector\",\"kv_role\":\"kv_both\"} "
+              "--seed 7");
+    EXPECT_EQ(command->environment, (std::vector<std::pair<std::string, std::string>>{
+                                        {"VLLM_NIXL_SIDE_CHANNEL_HOST", "10.0.0.7"},
+                                        {"VLLM_NIXL_SIDE_CHANNEL_PORT", "5600"}}));
+  }
+}
+
 TEST(EngineFlags, AProgramAndAnAddressOfVersion6AreTakenAsTheyAre) {
   EngineLaunch launch = replica(EngineName::kVllm);
   launch.program = "/opt/vllm";

@@ -459,16 +459,15 @@ Status check_size(const RoleSpec& role, const SoftwareSpec& software) {
 /// Checks that keys of services are in no other job.
 void check_kind_of_service(SpecCheck& check, const JobSpec& job) {
   if (job.kind == JobKind::kServe) return;
-  const SourcePosition tenants =
-      job.service.tenants.empty() ? SourcePosition() : job.service.tenants.front().where;
-  const SourcePosition scaling =
-      job.service.scaling ? job.service.scaling->where : SourcePosition();
-  const std::pair<std::string_view, const SourcePosition&> keys[]{
-      {"slo", job.service.slo.where},
-      {"tenants", tenants},
-      {"scaling", scaling},
-      {"rollout", job.service.rollout.where},
-      {"quality", job.service.quality.where}};
+  const ServiceSpec& service = job.service;
+  const auto place = [](const auto& given) { return given ? given->where : SourcePosition(); };
+  const std::pair<std::string_view, SourcePosition> keys[]{
+      {"slo", service.slo.where},
+      {"tenants", service.tenants.empty() ? SourcePosition() : service.tenants.front().where},
+      {"scaling", place(service.scaling)},
+      {"rollout", service.rollout.where},
+      {"quality", service.quality.where},
+      {"transfer", place(service.transfer)}};
   for (const auto& [key, where] : keys) {
     if (where.line == 0) continue;
     SpecCheck own(where);
@@ -523,14 +522,11 @@ Status check_job(const JobSpec& job) {
   if (job.launch) check.also(check_launch(*job.launch, job.software));
   check_revisions(check, job);
   check_kind_of_service(check, job);
-  const std::uint32_t replicas = job.roles.empty() ? 0 : job.roles.front().replicas;
-  if (!job.service.quality.small.empty() && job.service.quality.small == job.name) {
-    SpecCheck own(job.service.quality.where);
-    own.fail("quality: small is the service itself, expected another one");
-    check.also(own.finish());
-  }
-  check.also(check_service(job.service));
-  check.also(check_scaled(job.service, {job.roles.size(), replicas}));
+  check.also(check_service(job.service, job.name));
+  std::vector<ServiceRole> roles;
+  roles.reserve(job.roles.size());
+  for (const RoleSpec& role : job.roles) roles.push_back({role.name, role.replicas});
+  check.also(check_roles(job.service, roles));
   return check.finish();
 }
 
@@ -556,11 +552,11 @@ Result<JobSpec> load_job_spec(const std::string& path) {
   return read_job_spec(*document);
 }
 
-std::optional<LaunchSpec> launch_of(const JobSpec& spec) {
+std::optional<LaunchSpec> launch_of(const JobSpec& spec, std::string_view role) {
   if (spec.launch || spec.service.revisions.empty()) return spec.launch;
   const RevisionSpec& revision = spec.service.revisions.front();
   LaunchSpec launch;
-  launch.command = engine_command(revision);
+  launch.command = engine_command(revision, duty_in(spec.service, role));
   launch.environment = revision.engine.environment;
   launch.per = LaunchUnit::kNode;  // an engine uses all accelerators of its replica
   launch.where = revision.where;

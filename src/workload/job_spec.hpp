@@ -436,6 +436,7 @@ void describe(Visitor& visitor, Self& j) {
   visitor.optional("scaling", j.service.scaling);
   visitor.optional("rollout", j.service.rollout);
   visitor.optional("quality", j.service.quality);
+  visitor.optional("transfer", j.service.transfer);
   visitor.optional("residency", j.permitted.residency);
   visitor.optional("export_classes", j.permitted.export_classes);
   visitor.optional("checkpoint", j.checkpoint);
@@ -455,7 +456,8 @@ void describe(Visitor& visitor, Self& j) {
 [[nodiscard]] Result<JobSpec> read_job_spec(const DocumentNode& node);
 
 /// Returns what the ranks of a job run: its `launch`, or the engine of its revision; none: nothing.
-[[nodiscard]] std::optional<LaunchSpec> launch_of(const JobSpec& spec);
+/// `role`: the name of theirs, on which the duty of a service's replica depends.
+[[nodiscard]] std::optional<LaunchSpec> launch_of(const JobSpec& spec, std::string_view role = {});
 
 /// Checks what becomes invalid as time passes: a deadline that is not after `now`.
 [[nodiscard]] Status check_at(const JobSpec& spec, Instant now);

@@ -46,7 +46,7 @@ Status check_revision(const RevisionSpec& revision) {
   return {};
 }
 
-std::vector<std::string> engine_command(const RevisionSpec& revision) {
+std::vector<std::string> engine_command(const RevisionSpec& revision, EnginePart duty) {
   const EngineSpec& engine = revision.engine;
   std::vector<std::string> command;
   if (engine.name == EngineName::kOrrery) {
@@ -57,6 +57,9 @@ std::vector<std::string> engine_command(const RevisionSpec& revision) {
                "--artifact",    revision.artifact, "--model",
                revision.model};
     if (!engine.program.empty()) command.insert(command.end(), {"--program", engine.program});
+    if (duty != EnginePart::kWhole) {
+      command.insert(command.end(), {"--duty", std::string(word_of(duty))});
+    }
     command.emplace_back("--");
   }
   command.insert(command.end(), engine.arguments.begin(), engine.arguments.end());

@@ -36,6 +36,15 @@ inline std::array<EnumWord<EngineName>, kEngineNames> enum_words(EngineName) {
            {"llamacpp", EngineName::kLlamacpp}}};
 }
 
+/// What an instance computes of each request.
+enum class EnginePart : std::uint8_t { kWhole, kPrompts, kAnswers };
+
+inline std::array<EnumWord<EnginePart>, 3> enum_words(EnginePart) {
+  return {{{"both", EnginePart::kWhole},
+           {"prefill", EnginePart::kPrompts},
+           {"decode", EnginePart::kAnswers}}};
+}
+
 struct EngineSpec {
   EngineName name = EngineName::kOrrery;
   std::string program;                 ///< path of it on nodes; empty: found by its name in PATH
@@ -73,8 +82,10 @@ void describe(Visitor& visitor, Self& r) {
 /// Returns what is wrong with a revision. Errors at its position.
 [[nodiscard]] Status check_revision(const RevisionSpec& revision);
 
-/// Returns the program of a replica and its arguments; the node finds one of Orrery's own beside
-/// its agent. Inference engines of others run under orrery-engine, which reports for them.
-[[nodiscard]] std::vector<std::string> engine_command(const RevisionSpec& revision);
+/// Returns the program of a replica of that duty and its arguments; the node finds one of Orrery's
+/// own beside its agent. Inference engines of others run under orrery-engine, which reports for
+/// them.
+[[nodiscard]] std::vector<std::string> engine_command(const RevisionSpec& revision,
+                                                      EnginePart duty);
 
 }  // namespace orrery

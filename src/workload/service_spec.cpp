@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/format/field_writer.hpp"
 #include "base/text/name_check.hpp"
 #include "base/text/utf8.hpp"
 
@@ -16,6 +17,8 @@ namespace orrery {
 namespace {
 
 constexpr double kPartsPerPercent = 100;
+constexpr std::string_view kPrefillRole = "prefill";
+constexpr std::string_view kDecodeRole = "decode";
 constexpr std::array<std::string_view, 8> kTargetNames{
     "ttft_p50", "ttft_p90", "ttft_p95", "ttft_p99", "tpot_p50", "tpot_p90", "tpot_p95", "tpot_p99"};
 
@@ -149,8 +152,11 @@ Status check_tenant(const ServiceTenantSpec& tenant) {
   return {};
 }
 
-Status check_quality(const QualitySpec& quality) {
+Status check_quality(const QualitySpec& quality, std::string_view name) {
   if (quality.where.line == 0) return {};
+  if (quality.small == name && !name.empty()) {
+    return input_error(quality.where, "quality: small is the service itself, expected another one");
+  }
   if (Status named = check_name(quality.small, quality.where); !named) return named;
   const std::pair<std::string_view, double> shares[]{{"max_loss", quality.max_loss},
                                                      {"confidence", quality.confidence},
@@ -178,9 +184,69 @@ Status check_tenants(const std::vector<ServiceTenantSpec>& tenants) {
   return {};
 }
 
+Status check_scaled(const ServiceSpec& service, std::span<const ServiceRole> roles) {
+  if (!service.scaling || roles.empty()) return {};
+  const ScalingSpec& scaling = *service.scaling;
+  if (roles.size() > 1) {
+    return input_error(scaling.where,
+                       fmt::format("scaling with {} roles, expected one", roles.size()));
+  }
+  if (service.revisions.empty()) {
+    return input_error(scaling.where,
+                       "scaling without revisions, expected them: what other programs serve is not "
+                       "known");
+  }
+  const std::uint32_t least = std::max(scaling.min, 1U);
+  const std::uint32_t replicas = roles.front().replicas;
+  if (replicas >= least && replicas <= scaling.max) return {};
+  return input_error(scaling.where,
+                     fmt::format("scaling: the role has {} replicas, with which the service "
+                                 "begins, expected {} to {}",
+                                 replicas, least, scaling.max));
+}
+
+/// Checks that the engine of a service hands caches over.
+Status check_hands_over(const ServiceSpec& service) {
+  const SourcePosition& where = service.transfer->where;
+  if (service.revisions.empty()) {
+    return input_error(where, "transfer without revisions, expected one with engine vllm");
+  }
+  const EngineSpec& engine = service.revisions.front().engine;
+  if (engine.name != EngineName::kVllm) {
+    return input_error(where, fmt::format("transfer with engine {}, expected vllm: caches of other "
+                                          "engines are not handed from replica to replica",
+                                          word_of(engine.name)));
+  }
+  const bool own = std::ranges::any_of(engine.arguments, [](const std::string& each) {
+    return each.starts_with("--kv-transfer-config") || each.starts_with("--kv_transfer_config");
+  });
+  if (!own) return {};
+  return input_error(engine.where,
+                     "arguments have --kv-transfer-config beside transfer, from which it follows");
+}
+
+Status check_transfer(const ServiceSpec& service, std::span<const ServiceRole> roles) {
+  if (!service.transfer) return {};
+  const TransferSpec& transfer = *service.transfer;
+  for (const auto& [key, value] : {std::pair("token", transfer.token.value()),
+                                   std::pair("rate", transfer.rate.value())}) {
+    if (value > 0) continue;
+    return input_error(transfer.where,
+                       fmt::format("transfer: {} is {}, expected more than 0", key, value));
+  }
+  if (Status fits = check_hands_over(service); !fits) return fits;
+  for (const std::string_view name : {kPrefillRole, kDecodeRole}) {
+    if (std::ranges::find(roles, name, &ServiceRole::name) != roles.end()) continue;
+    return input_error(transfer.where, fmt::format("transfer without a role named {}, expected "
+                                                   "roles named {} and {}",
+                                                   name, kPrefillRole, kDecodeRole));
+  }
+  return {};
+}
+
 }  // namespace
 
-Status check_service(const ServiceSpec& service) {
+Status check_service(const ServiceSpec& service, std::string_view name) {
   std::string wrong;
   const auto above_zero = [&wrong](std::string_view key, const std::optional<Seconds>& time) {
     if (!time || time->value() > 0) return;
@@ -192,31 +258,22 @@ Status check_service(const ServiceSpec& service) {
   above_zero("batch_deadline", service.slo.batch_deadline);
   if (!wrong.empty()) return input_error(service.slo.where, wrong);
   if (Status fits = check_tenants(service.tenants); !fits) return fits;
-  if (Status fits = check_quality(service.quality); !fits) return fits;
+  if (Status fits = check_quality(service.quality, name); !fits) return fits;
   if (service.scaling) {
     if (Status fits = check_scaling(*service.scaling); !fits) return fits;
   }
   return check_rollout(service.rollout, service.slo);
 }
 
-Status check_scaled(const ServiceSpec& service, const ServiceRoles& roles) {
-  if (!service.scaling || roles.count == 0) return {};
-  const ScalingSpec& scaling = *service.scaling;
-  if (roles.count > 1) {
-    return input_error(scaling.where,
-                       fmt::format("scaling with {} roles, expected one", roles.count));
-  }
-  if (service.revisions.empty()) {
-    return input_error(scaling.where,
-                       "scaling without revisions, expected them: what other programs serve is not "
-                       "known");
-  }
-  const std::uint32_t least = std::max(scaling.min, 1U);
-  if (roles.replicas >= least && roles.replicas <= scaling.max) return {};
-  return input_error(scaling.where,
-                     fmt::format("scaling: the role has {} replicas, with which the service "
-                                 "begins, expected {} to {}",
-                                 roles.replicas, least, scaling.max));
+EnginePart duty_in(const ServiceSpec& service, std::string_view role) {
+  if (!service.transfer) return EnginePart::kWhole;
+  if (role == kPrefillRole) return EnginePart::kPrompts;
+  return role == kDecodeRole ? EnginePart::kAnswers : EnginePart::kWhole;
+}
+
+Status check_roles(const ServiceSpec& service, std::span<const ServiceRole> roles) {
+  if (Status fits = check_scaled(service, roles); !fits) return fits;
+  return check_transfer(service, roles);
 }
 
 }  // namespace orrery

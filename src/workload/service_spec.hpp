@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -165,6 +166,20 @@ void describe(Visitor& visitor, Self& s) {
   visitor.optional("quantile", s.quantile);
 }
 
+/// How the caches of prompts go from replicas of the role "prefill" to those of the role "decode":
+/// the first compute prompts alone, the others answers, and prompts where that is sooner.
+struct TransferSpec {
+  Bytes token;          ///< size of a token's keys and values in the cache
+  BytesPerSecond rate;  ///< of a replica's link
+  SourcePosition where;
+};
+
+template <class Visitor, SameStruct<TransferSpec> Self>
+void describe(Visitor& visitor, Self& t) {
+  visitor.required("token", t.token);
+  visitor.required("rate", t.rate);
+}
+
 struct ServiceSpec {
   std::vector<RevisionSpec> revisions;  ///< none: the job's `launch` starts the engine
   SloSpec slo;
@@ -172,20 +187,26 @@ struct ServiceSpec {
   std::optional<ScalingSpec> scaling;      ///< none: the number of replicas stays
   RolloutSpec rollout;
   QualitySpec quality;
+  std::optional<TransferSpec> transfer;  ///< none: each replica computes its own prompts
 };
 
-/// Checks the latencies, the tenants, the scaling, the quality and the rollout. Errors at their
-/// positions.
-[[nodiscard]] Status check_service(const ServiceSpec& service);
+/// Checks the latencies, the tenants, the scaling, the quality and the rollout of the service of
+/// that name. Errors at their positions.
+[[nodiscard]] Status check_service(const ServiceSpec& service, std::string_view name = {});
 
-/// The roles of a service's job.
-struct ServiceRoles {
-  std::size_t count = 1;
-  std::uint32_t replicas = 1;  ///< of the first
+/// A role of a service's job.
+struct ServiceRole {
+  std::string_view name;
+  std::uint32_t replicas = 1;
 };
+
+/// Returns what replicas of a role compute.
+[[nodiscard]] EnginePart duty_in(const ServiceSpec& service, std::string_view role);
 
 /// Checks that a service that is scaled has one role, begins with replicas of which it may have so
-/// many, and has a revision, whose replicas report themselves. Errors at its position.
-[[nodiscard]] Status check_scaled(const ServiceSpec& service, const ServiceRoles& roles);
+/// many, and has a revision, whose replicas report themselves; that one with a transfer has an
+/// engine that hands caches over, and roles of both duties. Errors at the positions of the scaling,
+/// the transfer or the engine.
+[[nodiscard]] Status check_roles(const ServiceSpec& service, std::span<const ServiceRole> roles);
 
 }  // namespace orrery

@@ -226,6 +226,59 @@ TEST(ServiceSpecTest, AnEngineOfOthersRunsUnderOnesOwnProgramWithItsEnvironment)
   EXPECT_NE(wrong.find("environment sets ORRERY_JOB"), std::string::npos) << wrong;
 }
 
+/// A service of these roles, whose engine has this name.
+std::string apart(const std::string& roles, const std::string& engine,
+                  const std::string& transfer = "{token: 128 KiB, rate: 25 GB/s}") {
+  return "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [" + roles +
+         "]\nrevisions: [{model: m, artifact: /m, engine: " + engine + "}]\ntransfer: " + transfer +
+         "\n";
+}
+
+constexpr std::string_view kApartRoles =
+    "{name: prefill, replicas: 2, accelerators: 1}, {name: decode, accelerators: 1}";
+
+TEST(ServiceSpecTest, ReplicasOfTheRolesPrefillAndDecodeHandPromptsOver) {
+  const JobSpec spec = accepted(apart(std::string(kApartRoles), "vllm"));
+  ASSERT_TRUE(spec.service.transfer);
+  EXPECT_EQ(spec.service.transfer->token, Bytes(131'072));
+  EXPECT_EQ(spec.service.transfer->rate, BytesPerSecond(25e9));
+  EXPECT_EQ(duty_in(spec.service, "prefill"), EnginePart::kPrompts);
+  EXPECT_EQ(duty_in(spec.service, "decode"), EnginePart::kAnswers);
+  EXPECT_EQ(duty_in(spec.service, "main"), EnginePart::kWhole);
+  EXPECT_EQ(duty_in({}, "prefill"), EnginePart::kWhole) << "a role of that name is one as any";
+  EXPECT_EQ(launch_of(spec, "prefill")->command,
+            (std::vector<std::string>{"orrery-engine", "--engine", "vllm", "--artifact", "/m",
+                                      "--model", "m", "--duty", "prefill", "--"}));
+  EXPECT_EQ(launch_of(spec, "decode")->command[8], "decode");
+  EXPECT_EQ(launch_of(spec, "main")->command[7], "--");
+  EXPECT_EQ(write_job_spec(accepted(write_job_spec(spec))), write_job_spec(spec));
+}
+
+TEST(ServiceSpecTest, ATransferNeedsAnEngineThatHandsOverAndBothRoles) {
+  const std::string both(kApartRoles);
+  for (const char* engine : {"orrery", "sglang", "trtllm", "llamacpp"}) {
+    EXPECT_EQ(refusal(apart(both, engine)),
+              "job.yaml:6:11: transfer with engine " + std::string(engine) +
+                  ", expected vllm: caches of other engines are not handed from replica to "
+                  "replica");
+  }
+  EXPECT_EQ(refusal(apart("{name: prefill, accelerators: 1}", "vllm")),
+            "job.yaml:6:11: transfer without a role named decode, expected roles named prefill and "
+            "decode");
+  EXPECT_EQ(refusal(apart("{name: decode, accelerators: 1}", "vllm")),
+            "job.yaml:6:11: transfer without a role named prefill, expected roles named prefill "
+            "and decode");
+  EXPECT_EQ(refusal(apart(both, "vllm", "{token: 0 B, rate: 1 GB/s}")),
+            "job.yaml:6:11: transfer: token is 0, expected more than 0");
+  EXPECT_EQ(refusal(apart(both, "vllm", "{token: 1 B, rate: 0 GB/s}")),
+            "job.yaml:6:11: transfer: rate is 0, expected more than 0");
+  EXPECT_NE(refusal(apart(both, "{name: vllm, arguments: ['--kv-transfer-config={}']}"))
+                .find("arguments have --kv-transfer-config beside transfer"),
+            std::string::npos);
+  EXPECT_EQ(refusal(batch("transfer: {token: 1 B, rate: 1 B/s}\n")),
+            "job.yaml:5:11: transfer with kind Batch, expected kind Serve");
+}
+
 TEST(ServiceSpecTest, RefusesRevisionsThatAreNoneWithTheirPlace) {
   const auto revisions = [](const std::string& kind, const std::string& rest) {
     return refusal("apiVersion: orrery/v1\nkind: " + kind +

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/services/quality_views.hpp"
+#include "base/format/field_writer.hpp"
 
 namespace orrery {
 namespace {
@@ -125,6 +126,13 @@ void write_peers(const RoutedPeers& peers, v1::RoutedPeers& to) {
   }
 }
 
+ReplicaDuty duty_of(std::string_view word) {
+  for (const auto& each : enum_words(ReplicaDuty())) {
+    if (each.word == word) return each.value;
+  }
+  return ReplicaDuty::kBoth;
+}
+
 RoutedPeers peers_of(const v1::RoutedPeers& peers) {
   RoutedPeers made{.key = peers.key(), .gateways = {}};
   for (const v1::RoutedGateway& each : peers.gateways()) {
@@ -225,6 +233,10 @@ void add_routes(const RouteTable& table, v1::SyncGatewayResponse& response) {
       replica.set_usd_s(one.usd_s);
       replica.set_kv_tokens(one.kv_tokens);
       replica.set_kv_events(one.kv_events);
+      replica.set_duty(std::string(word_of(one.duty)));
+      if (!one.transfer) continue;
+      replica.mutable_transfer()->set_token_bytes(one.transfer->token_bytes);
+      replica.mutable_transfer()->set_bytes_s(one.transfer->bytes_s);
     }
     for (const RoutedTenant& one : each.tenants) {
       v1::RoutedTenant& tenant = *service.add_tenants();
@@ -272,7 +284,10 @@ RouteTable routes_of(const v1::SyncGatewayResponse& response) {
                                   .pace = {one.prefill_tokens_s(), one.step_s(), one.step_full_s()},
                                   .usd_s = one.usd_s(),
                                   .kv_tokens = one.kv_tokens(),
-                                  .kv_events = one.kv_events()});
+                                  .kv_events = one.kv_events(),
+                                  .duty = duty_of(one.duty())});
+      if (!one.has_transfer()) continue;
+      service.replicas.back().transfer = {one.transfer().token_bytes(), one.transfer().bytes_s()};
     }
     for (const v1::RoutedTenant& one : each.tenants()) {
       service.tenants.push_back({one.name(), one.weight(), one.priority(), one.tokens_per_s()});

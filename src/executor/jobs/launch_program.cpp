@@ -94,7 +94,7 @@ LaunchProgram::LaunchProgram(const State& state, const JobSpec& spec, JobId id,
                              const NodeAddresses& addresses)
     : job_(id), attempt_(state.job(id).attempt), epoch_(state.job(id).epoch) {
   const Job& job = state.job(id);
-  const LaunchSpec launch = *launch_of(spec);
+  const LaunchSpec launch = *launch_of(spec, job.submission->request.roles.front().name);
   program_ = {.job = job.name,
               .tenant = state.tenants().path(job.tenant),
               .plan = plan_text(state, spec, id),

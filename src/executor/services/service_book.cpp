@@ -35,6 +35,16 @@ ServiceSpec service_in(const std::string& text) {
   return spec ? std::move(spec->service) : ServiceSpec();
 }
 
+/// Sets what a replica of a role computes, and how its caches leave it.
+void set_duty(RoutedReplica& replica, const std::optional<TransferSpec>& transfer,
+              std::string_view role) {
+  const EnginePart part = duty_in({.transfer = transfer}, role);
+  if (part == EnginePart::kAnswers) replica.duty = ReplicaDuty::kDecode;
+  if (part != EnginePart::kPrompts) return;
+  replica.duty = ReplicaDuty::kPrefill;
+  replica.transfer = RoutedTransfer{transfer->token.value(), transfer->rate.value()};
+}
+
 std::string state_word(const Job& job) {
   switch (job.phase) {
     case JobPhase::kHeld:
@@ -91,36 +101,6 @@ std::uint64_t tokens_of(const ServiceReport* report) {
   return report == nullptr ? 0 : report->counts.prompt_tokens + report->counts.output_tokens;
 }
 
-/// Returns what replicas of these paces do with the mean request of `measured`. A request of a full
-/// replica waits for the prefill of as many others as end meanwhile, so a token costs its step and
-/// the prefill of one prompt shared by the tokens of an answer. `dollars_s`: of all replicas.
-std::optional<ServicePrediction> predict(const std::vector<ReplicaReport>& ready,
-                                         const ServiceReport& measured, double dollars_s) {
-  ServicePrediction made;
-  if (ready.empty() || measured.window_requests == 0) return std::nullopt;
-  const auto requests = static_cast<double>(measured.window_requests);
-  const double prompt = static_cast<double>(measured.window_prompt_tokens) / requests;
-  const double output = static_cast<double>(measured.window_output_tokens) / requests;
-  const auto replicas = static_cast<double>(ready.size());
-  double requests_s = 0;
-  for (const ReplicaReport& each : ready) {
-    const ReplicaPace& pace = each.pace;
-    if (pace.prefill_tokens_s <= 0 || pace.step_s <= 0 || pace.step_full_s <= 0) {
-      return std::nullopt;
-    }
-    const double prefill_s = prompt / pace.prefill_tokens_s;
-    made.ttft_s += (prefill_s + pace.step_s) / replicas;
-    made.tpot_s += pace.step_s / replicas;
-    made.tpot_full_s += pace.step_full_s / replicas;
-    requests_s += 1 / (prefill_s + output * pace.step_full_s / std::max(each.slots, 1U));
-  }
-  made.tokens_s = requests_s * output;
-  if (prompt + output > 0) {
-    made.usd_per_million_tokens = dollars_s * kMillion / (requests_s * (prompt + output));
-  }
-  return made;
-}
-
 }  // namespace
 
 bool is_replica(const Job& job) {
@@ -171,6 +151,7 @@ const ServiceBook::KnownRevision& ServiceBook::revision(std::uint64_t service, s
     known.tenants = said.tenants;
     known.quality = said.quality;
     known.scaling = said.scaling;
+    known.transfer = said.transfer;
   }
   return known;
 }
@@ -218,6 +199,7 @@ RoutedService ServiceBook::routed_service(const Service& known) {
                                 .usd_s = known_dollars_s(job),
                                 .kv_tokens = report.kv_tokens,
                                 .kv_events = report.kv_events});
+    set_duty(service.replicas.back(), said.transfer, job.submission->request.roles.front().name);
   }
   if (said.scaling && said.scaling->min == 0) {
     // Twice the time, in whole parts of it, so that the table does not change with each start.
@@ -590,7 +572,10 @@ ServiceSummary ServiceBook::summary(JobId one) {
     summary.usd_per_million_tokens =
         std::max(dollars - *account.dollars, 0.0) * kMillion / static_cast<double>(account.tokens);
   }
-  summary.predicted = predict(ready, summary.measured, dollars_s);
+  const bool apart = std::ranges::any_of(
+      account.revisions, [](const auto& each) { return each.second.transfer.has_value(); });
+  // What two replicas do together, the paces of each alone do not tell.
+  if (!apart) summary.predicted = predict_service(ready, summary.measured, dollars_s);
   return summary;
 }
 

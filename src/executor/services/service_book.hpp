@@ -24,6 +24,7 @@
 #include "executor/live/control_clock.hpp"
 #include "executor/services/canary_watch.hpp"
 #include "executor/services/scale_watch.hpp"
+#include "executor/services/service_prediction.hpp"
 #include "serving/gateway_report.hpp"
 #include "serving/routing/route_table.hpp"
 #include "workload/service_spec.hpp"
@@ -40,15 +41,6 @@ struct ReplicaView {
   ReplicaReport report;
   std::uint32_t in_flight = 0;     ///< requests that gateways have sent it
   std::optional<Duration> starts;  ///< from its devices to its first token
-};
-
-/// What a service is expected to do, from the pace of its replicas; rates are of all of them.
-struct ServicePrediction {
-  double ttft_s = 0;       ///< of the mean prompt, computed alone
-  double tpot_s = 0;       ///< with one request on a replica
-  double tpot_full_s = 0;  ///< with all slots in use
-  double tokens_s = 0;     ///< output tokens with all slots in use
-  double usd_per_million_tokens = 0;
 };
 
 /// An update of a service that is under way.
@@ -149,6 +141,7 @@ class ServiceBook {
     std::vector<ServiceTenantSpec> tenants;
     QualitySpec quality;
     std::optional<ScalingSpec> scaling;
+    std::optional<TransferSpec> transfer;
   };
   /// What is known of a service since this controller heard of it.
   struct Account {

@@ -99,6 +99,24 @@ TEST_F(ServiceBookTest, AReplicaIsInTheTableFromReadyUntilItStops) {
   EXPECT_GT(book().table().epoch, ready.epoch);
 }
 
+TEST_F(ServiceBookTest, ReplicasHaveTheDutiesOfTheirRoles) {
+  run_service(
+      "apiVersion: orrery/v1\nkind: Serve\nname: chat\nroles: [{name: prefill, accelerators: 8}, "
+      "{name: decode, accelerators: 8}]\nrevisions: [{model: gpt, artifact: /models/gpt, engine: "
+      "vllm}]\ntransfer: {token: 128 kB, rate: 25 GB/s}\n");
+  report(ReplicaPhase::kReady, {.prefill_tokens_s = 1000, .step_s = 0.01, .step_full_s = 0.02});
+  ASSERT_TRUE(book().take(measured(0, 0)));
+  ASSERT_TRUE(book().take(measured(0, 40)));
+  ASSERT_EQ(book().table().services.size(), 1u);
+  ASSERT_EQ(book().table().services[0].replicas.size(), 1u);
+  const RoutedReplica& replica = book().table().services[0].replicas[0];
+  const std::string& role = controller_->state().job(job()).submission->request.roles[0].name;
+  EXPECT_EQ(replica.duty, role == "prefill" ? ReplicaDuty::kPrefill : ReplicaDuty::kDecode);
+  EXPECT_EQ(replica.transfer,
+            role == "prefill" ? std::optional(RoutedTransfer{128e3, 25e9}) : std::nullopt);
+  EXPECT_FALSE(book().summary(job()).predicted) << "one replica's pace does not tell";
+}
+
 TEST_F(ServiceBookTest, ShowsEachReplicaAndWhatTheGatewaysMeasured) {
   run_service(2);
   report(ReplicaPhase::kReady, {.prefill_tokens_s = 1000, .step_s = 0.01, .step_full_s = 0.02});

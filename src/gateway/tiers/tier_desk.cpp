@@ -39,7 +39,8 @@ bool TierDesk::is_able(std::uint64_t service) const {
   const RouterState& router = core_.router();
   return std::ranges::any_of(router.slots_of(*found->second.index), [&](std::uint32_t slot) {
     const RouterReplica& replica = router.replica(slot);
-    return !router.is_full(replica) && replica.out_until <= core_.now();
+    return replica.part.duty != ReplicaDuty::kPrefill && !router.is_full(replica) &&
+           replica.failing.out_until <= core_.now();
   });
 }
 

@@ -169,8 +169,7 @@ TEST(ServingFlags, InstancesOfBothKindsComeFromOneScript) {
   expect(EngineName::kVllm,
          {"# Starts one instance; the plan is ", " with ROLE=prefill and ", "\nprefill)\n",
           "--kv-transfer-config "
-          "'{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"kv_producer\"}'",
-          "\"kv_role\":\"kv_consumer\"",
+          "'{\"kv_connector\":\"NixlConnector\",\"kv_role\":\"kv_both\"}'",
           "export VLLM_NIXL_SIDE_CHANNEL_HOST=\"${OWN_HOST:?address of this node}\"\n"});
   expect(EngineName::kSglang,
          {"--disaggregation-mode prefill \\\n  --disaggregation-transfer-backend nixl",

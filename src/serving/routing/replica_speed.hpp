@@ -43,6 +43,8 @@ struct ReplicaWork {
 struct RequestWork {
   std::uint64_t prompt_tokens = 0;  ///< that are not in its cache
   std::uint64_t output_tokens = 0;  ///< expected
+
+  friend bool operator==(const RequestWork&, const RequestWork&) = default;
 };
 
 struct PredictedRequest {
@@ -56,6 +58,7 @@ struct ReplicaSpeed {
   EngineStepCost cost;
   std::uint32_t slots = 1;  ///< sequences that it computes at a time
   LearnedRatio ttft;
+  LearnedRatio received;  ///< of the first token, where another replica computed the prompt
   LearnedRatio tpot;
   double busy_s = 0;       ///< weighted seconds in which it computed ..
   double tokens_done = 0;  ///< .. these tokens; 0: nothing learned yet

@@ -41,6 +41,16 @@ Status check_amounts(const DocumentNode& node,
   return {};
 }
 
+Status check_transfer(const DocumentNode& node, const RoutedTransfer& transfer) {
+  for (const auto& [key, amount] : {std::pair("token_bytes", transfer.token_bytes),
+                                    std::pair("bytes_s", transfer.bytes_s)}) {
+    if (amount > 0 && std::isfinite(amount)) continue;
+    return input_error(child(node, key).position(),
+                       fmt::format("{} {}, expected more than 0", key, amount));
+  }
+  return {};
+}
+
 Status check_replicas(const DocumentNode& node, const RoutedService& service) {
   const std::vector<DocumentNode> items = items_of(node, "replicas");
   std::set<std::uint64_t> jobs;
@@ -64,6 +74,9 @@ Status check_replicas(const DocumentNode& node, const RoutedService& service) {
         check_amounts(child(items[i], "pace"), {{"prefill_tokens_s", pace.prefill_tokens_s},
                                                 {"step_s", pace.step_s},
                                                 {"step_full_s", pace.step_full_s}});
+    if (!fits) return fits;
+    if (!replica.transfer) continue;
+    fits = check_transfer(child(items[i], "transfer"), *replica.transfer);
     if (!fits) return fits;
   }
   return check_amounts(node, {{"batch_deadline_s", service.batch_deadline_s},

@@ -21,6 +21,20 @@
 
 namespace orrery {
 
+/// How the cache of a prompt gets from the replica that computed it to the one that answers.
+struct RoutedTransfer {
+  double token_bytes = 0;  ///< of each token
+  double bytes_s = 0;      ///< a second
+
+  friend bool operator==(const RoutedTransfer&, const RoutedTransfer&) = default;
+};
+
+template <class Visitor, SameStruct<RoutedTransfer> Self>
+void describe(Visitor& visitor, Self& t) {
+  visitor.required("token_bytes", t.token_bytes);
+  visitor.required("bytes_s", t.bytes_s);
+}
+
 /// One running copy of a service's model.
 struct RoutedReplica {
   std::uint64_t job = 0;        ///< number of the replica's job
@@ -32,6 +46,9 @@ struct RoutedReplica {
   double usd_s = 0;             ///< dollars a second; 0: unknown
   std::uint64_t kv_tokens = 0;  ///< that its cache holds; 0: unknown
   std::string kv_events;        ///< "HOST:PORT" where it tells what its cache has; empty: nowhere
+  ReplicaDuty duty = ReplicaDuty::kBoth;
+  /// How caches of prompts leave a replica of duty prefill; none: they do not.
+  std::optional<RoutedTransfer> transfer = {};
 
   friend bool operator==(const RoutedReplica&, const RoutedReplica&) = default;
 };
@@ -47,6 +64,8 @@ void describe(Visitor& visitor, Self& r) {
   visitor.optional("usd_s", r.usd_s);
   visitor.optional("kv_tokens", r.kv_tokens);
   visitor.optional("kv_events", r.kv_events);
+  visitor.optional("duty", r.duty);
+  visitor.optional("transfer", r.transfer);
 }
 
 /// A revision that gets a share of a service's requests of its own.

@@ -31,7 +31,9 @@ TEST(RouteTable, IsReadAsItWasWritten) {
                                    .pace = {900, 0.01, 0.02},
                                    .usd_s = 0.25,
                                    .kv_tokens = 4096,
-                                   .kv_events = "h:81"}},
+                                   .kv_events = "h:81",
+                                   .duty = ReplicaDuty::kPrefill,
+                                   .transfer = RoutedTransfer{131072, 2.5e10}}},
                      .tenants = {{"a", 2.5, -3, 100}},
                      .batch_deadline_s = 60,
                      .canary = RoutedCanary{2, 0.25},
@@ -69,6 +71,10 @@ TEST(RouteTable, NamesWhatDoesNotFit) {
   EXPECT_NE(error_in("epoch: 1\nother: 2").find("table.yaml:2:1"), std::string::npos);
   EXPECT_NE(error_in(one + "{job: 1, attempt: 1, endpoint: 'h:1', kv_events: 'h:0'}]}")
                 .find("kv_events \"h:0\": expected HOST:PORT"),
+            std::string::npos);
+  EXPECT_NE(error_in(one + "{job: 1, attempt: 1, endpoint: 'h:1', transfer: {token_bytes: 1, "
+                           "bytes_s: 0}}]}")
+                .find("bytes_s 0, expected more than 0"),
             std::string::npos);
   EXPECT_NE(error_in(one + "{job: 1, attempt: 1, endpoint: host}]}").find("expected HOST:PORT"),
             std::string::npos);

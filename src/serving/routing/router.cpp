@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/numbers/rng.hpp"
+#include "serving/apart/apart_choice.hpp"
 
 namespace orrery {
 namespace {
@@ -73,7 +74,8 @@ struct SeenReplica {
 RequestWork work_at(const SeenReplica& seen, const RouteQuery& query) {
   const auto cached =
       static_cast<std::uint64_t>(static_cast<double>(seen.believed) * seen.replica.hit_ratio);
-  return {query.prompt_tokens - cached, query.output_tokens};
+  const bool prompt_alone = seen.replica.part.duty == ReplicaDuty::kPrefill;
+  return {query.prompt_tokens - cached, prompt_alone ? 1 : query.output_tokens};
 }
 
 RouteCandidate rate(const RouterState& state, const SeenReplica& seen, const RouteQuery& query) {
@@ -86,7 +88,8 @@ RouteCandidate rate(const RouterState& state, const SeenReplica& seen, const Rou
                            .in_flight = work.in_flight,
                            .others_in_flight = replica.work.others.in_flight,
                            .tokens = work.tokens,
-                           .cached_tokens = query.prompt_tokens - own.prompt_tokens};
+                           .cached_tokens = query.prompt_tokens - own.prompt_tokens,
+                           .duty = replica.part.duty};
   const ReplicaSpeed& speed = replica.speed;
   candidate.seconds_per_token =
       speed.tokens_done > 0 ? speed.busy_s / speed.tokens_done : seen.mean_pace;
@@ -99,20 +102,23 @@ RouteCandidate rate(const RouterState& state, const SeenReplica& seen, const Rou
   }
   if (is_excluded(replica, query)) {
     candidate.verdict = CandidateVerdict::kExcluded;
-  } else if (query.now < replica.out_until) {
+  } else if (query.now < replica.failing.out_until) {
     candidate.verdict = CandidateVerdict::kFailing;
   } else if (state.is_full(replica)) {
     candidate.verdict = CandidateVerdict::kFull;
+  } else if (replica.part.duty == ReplicaDuty::kPrefill) {
+    candidate.verdict = CandidateVerdict::kOnlyPrefill;
   }
   return candidate;
 }
 
-/// Which replicas of a service a request may go to.
+/// Which replicas of a service may answer a request.
 struct Allowed {
   std::optional<RoutedCanary> canary;
   bool of_canary = false;
 
   [[nodiscard]] bool operator()(const RouteCandidate& candidate) const {
+    if (candidate.duty == ReplicaDuty::kPrefill) return false;
     return !canary || (candidate.revision == canary->revision) == of_canary;
   }
 };
@@ -349,6 +355,32 @@ RouteLoad load_at(const SeenReplica& seen, const RouteQuery& query) {
   return load;
 }
 
+/// Gives the answer and the prompt of a request that was chosen for one replica to two. `seen`: the
+/// replicas by their positions.
+template <class Seen>
+void send_apart(RouteDecision& decision, const ApartChoice& apart, const RouteQuery& query,
+                const Seen& seen) {
+  std::vector<RouteCandidate>& all = decision.candidates;
+  RouteCandidate& answer = all[apart.answer];
+  RemotePrompt& remote = decision.remote.emplace();
+  remote.slot = all[apart.prompt].slot;
+  remote.load = load_at(seen(apart.prompt), query);
+  remote.otherwise = load_at(seen(apart.answer), query);
+  remote.transfer_s = apart.transfer_s;
+  const auto local = std::ranges::find(all, CandidateVerdict::kChosen, &RouteCandidate::verdict);
+  remote.local = local->expected;
+  remote.local_replica = local->replica;
+  local->verdict = CandidateVerdict::kSlower;
+  answer.verdict = CandidateVerdict::kChosen;
+  answer.expected = apart.expected;
+  all[apart.prompt].verdict = CandidateVerdict::kPrefill;
+  decision.slot = answer.slot;
+  decision.load = {.work = {.prompt_tokens = 0, .output_tokens = query.output_tokens},
+                   .ttft_s = apart.received_s,
+                   .tpot_s = remote.otherwise.tpot_s,
+                   .prompt = RouteLoad::Prompt::kReceived};
+}
+
 }  // namespace
 
 RouteDecision choose(const RouterState& state, const RouteQuery& query) {
@@ -382,12 +414,17 @@ RouteDecision choose(const RouterState& state, const RouteQuery& query) {
   const Pick best = found ? pick(all, free, usd_s, terms) : Pick{};
   const bool taken = found && query.waiting == 0;
   const bool waits = found || any_may_be_tried(all, first) || any_may_be_tried(all, allowed);
+  std::optional<ApartChoice> apart;
+  if (taken && query.prompt_places == PromptPlaces::kAny && terms.policy == RoutePolicy::kCost) {
+    apart = choose_apart(state, query, {all, best.at, terms.targets});
+  }
   if (taken) all[best.at].verdict = CandidateVerdict::kChosen;
   judge(all, allowed, best, terms);
   if (found) {
     decision.slot = slots[best.at];
     decision.load = load_at(seen(best.at), query);
   }
+  if (apart) send_apart(decision, *apart, query, seen);
   if (taken) {
     decision.outcome = RouteOutcome::kReplica;
   } else if (waits) {

@@ -22,6 +22,12 @@
 
 namespace orrery {
 
+/// Where the prompt of a request may be computed.
+enum class PromptPlaces : std::uint8_t {
+  kAnswering,  ///< at the replica that answers
+  kAny,        ///< the same, or at one of duty prefill
+};
+
 struct RouteQuery {
   std::uint32_t service = 0;  ///< position in the table
   std::uint64_t prompt_tokens = 0;
@@ -32,6 +38,7 @@ struct RouteQuery {
   std::size_t waiting = 0;  ///< requests that wait for this service already
   double draw = 0;  ///< of this request, 0 to 1, even: below the share of a canary, it is tried
   Instant now;
+  PromptPlaces prompt_places = PromptPlaces::kAnswering;
 };
 
 enum class RouteOutcome : std::uint8_t {
@@ -60,9 +67,11 @@ enum class CandidateVerdict : std::uint8_t {
   kExcluded,
   kFailing,
   kOtherRevision,  ///< the request is one of those for the canary, or is none of them
+  kPrefill,        ///< computes its prompt
+  kOnlyPrefill,    ///< would compute its prompt, which does not pay
 };
 
-inline std::array<EnumWord<CandidateVerdict>, 11> enum_words(CandidateVerdict) {
+inline std::array<EnumWord<CandidateVerdict>, 13> enum_words(CandidateVerdict) {
   return {{{"chosen", CandidateVerdict::kChosen},
            {"slower", CandidateVerdict::kSlower},
            {"late", CandidateVerdict::kLate},
@@ -73,7 +82,9 @@ inline std::array<EnumWord<CandidateVerdict>, 11> enum_words(CandidateVerdict) {
            {"full", CandidateVerdict::kFull},
            {"excluded", CandidateVerdict::kExcluded},
            {"failing", CandidateVerdict::kFailing},
-           {"other revision", CandidateVerdict::kOtherRevision}}};
+           {"other revision", CandidateVerdict::kOtherRevision},
+           {"prefill", CandidateVerdict::kPrefill},
+           {"only prefill", CandidateVerdict::kOnlyPrefill}}};
 }
 
 /// Whether a replica with this verdict might have taken the request, too.
@@ -93,12 +104,24 @@ struct RouteCandidate {
   double seconds_per_token = 0;        ///< 0: nothing learned of the service
   PredictedRequest expected;
   double usd = 0;  ///< dollars of the replica's time that the request takes; 0: unknown
+  ReplicaDuty duty = ReplicaDuty::kBoth;
+};
+
+/// The replica that computes a prompt which another one answers.
+struct RemotePrompt {
+  std::uint32_t slot = 0;
+  RouteLoad load;          ///< to be charged to it
+  RouteLoad otherwise;     ///< of the answering replica, should it compute the prompt after all
+  double transfer_s = 0;   ///< between both, expected
+  PredictedRequest local;  ///< what was expected without it, and of which replica
+  ReplicaKey local_replica;
 };
 
 struct RouteDecision {
   RouteOutcome outcome = RouteOutcome::kNone;
   std::uint32_t slot = 0;                  ///< of the replica, where one is chosen
   RouteLoad load;                          ///< to be charged to it
+  std::optional<RemotePrompt> remote;      ///< none: it computes the prompt, too
   std::vector<RouteCandidate> candidates;  ///< the reasons: every replica of the service, by job
 };
 
@@ -111,6 +134,7 @@ struct RouteDecision {
 /// tokens left to it and the request's own are computed, at its learned seconds per token (before
 /// it has ended a request: the mean of the service's others). Ties break by ascending job; while
 /// other gateways choose, too, the better of two drawn among those nearly as good is taken.
+/// Where the query lets it, the prompt is computed elsewhere if that pays (apart_choice.hpp).
 [[nodiscard]] RouteDecision choose(const RouterState& state, const RouteQuery& query);
 
 }  // namespace orrery

@@ -66,6 +66,7 @@ void RouterState::take(std::uint32_t slot, const RoutedReplica& routed,
   replica.revision = routed.revision;
   replica.in_flight_max = in_flight_max_of(routed, options_);
   replica.usd_s = routed.usd_s;
+  replica.part = {routed.duty, routed.transfer};
   replica.speed.cost = engine_step_cost_of(routed.pace, routed.slots);
   replica.speed.slots = routed.slots == 0 ? replica.in_flight_max : routed.slots;
   if (!believes_in_caches(options_.policy)) return;
@@ -148,7 +149,10 @@ void RouterState::begin(RouteCharge& charge, Instant now) {
   RouterReplica& replica = replicas_[charge.slot];
   replica.work.own.tokens -= charge.load.work.prompt_tokens;
   replica.work.own.prompt_tokens -= charge.load.work.prompt_tokens;
-  replica.speed.ttft.add(charge.load.ttft_s, (now - charge.since).count_seconds());
+  ReplicaSpeed& speed = replica.speed;
+  LearnedRatio& ratio =
+      charge.load.prompt == RouteLoad::Prompt::kReceived ? speed.received : speed.ttft;
+  ratio.add(charge.load.ttft_s, (now - charge.since).count_seconds());
 }
 
 void RouterState::credit(const RouteCharge& charge, const RouteDone& done, Instant now) {
@@ -187,10 +191,10 @@ void RouterState::note_cached(const RouteCharge& charge, std::uint64_t tokens) {
 
 void RouterState::note_failure(std::uint32_t slot, Instant now) {
   RouterReplica& replica = replicas_[slot];
-  if (++replica.failures < 2) return;
-  const std::uint32_t doublings = std::min<std::uint32_t>(replica.failures - 2, 16);
+  if (++replica.failing.in_a_row < 2) return;
+  const std::uint32_t doublings = std::min<std::uint32_t>(replica.failing.in_a_row - 2, 16);
   const Duration backoff = options_.backoff_min * (std::int64_t{1} << doublings);
-  replica.out_until = now + std::min(backoff, options_.backoff_max);
+  replica.failing.out_until = now + std::min(backoff, options_.backoff_max);
 }
 
 }  // namespace orrery

@@ -91,6 +91,10 @@ struct RouterReplica {
   std::uint32_t revision = 0;
   std::uint32_t in_flight_max = 0;
   double usd_s = 0;  ///< dollars a second; 0: unknown
+  struct Part {
+    ReplicaDuty duty = ReplicaDuty::kBoth;
+    std::optional<RoutedTransfer> transfer;  ///< RoutedReplica::transfer
+  } part;
   struct Work {
     ReplicaWork own;     ///< that this router has charged
     ReplicaWork others;  ///< that other gateways have told of
@@ -99,8 +103,10 @@ struct RouterReplica {
   ReplicaSpeed speed;
   double hit_ratio = 1;        ///< tokens that its engine found in its cache, of those expected
   Instant busy_since;          ///< its last end, or the charge that ended its idleness
-  std::uint32_t failures = 0;  ///< in a row
-  Instant out_until;           ///< left out before this time
+  struct Failing {
+    std::uint32_t in_a_row = 0;
+    Instant out_until;  ///< left out before this time
+  } failing;
   enum class Presence : std::uint8_t { kGone, kRouted } presence = Presence::kGone;
   /// Whether its engine has told all that its cache has, or this is guessed by what was sent there.
   enum class Cache : std::uint8_t { kGuessed, kTold } cache = Cache::kGuessed;
@@ -112,6 +118,8 @@ struct RouteLoad {
   std::uint64_t cached_tokens = 0;  ///< of its prompt, beside the work
   double ttft_s = 0;                ///< predicted without what was learned; 0: not predicted
   double tpot_s = 0;
+  /// Where the prompt is computed. What is learned of times to the first token is kept apart.
+  enum class Prompt : std::uint8_t { kHere, kReceived } prompt = Prompt::kHere;
 };
 
 /// A request at a replica; its caller keeps it from charge() to credit().
@@ -195,7 +203,7 @@ class RouterState {
   /// A call failed before anything of its answer came. The second in a row leaves the replica out
   /// for backoff_min, each further one for twice as long, to backoff_max.
   void note_failure(std::uint32_t slot, Instant now);
-  void note_success(std::uint32_t slot) { replicas_[slot].failures = 0; }
+  void note_success(std::uint32_t slot) { replicas_[slot].failing.in_a_row = 0; }
 
  private:
   void take(std::uint32_t slot, const RoutedReplica& routed, std::uint32_t block_tokens);

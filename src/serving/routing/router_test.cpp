@@ -251,7 +251,7 @@ class RandomRun {
     ASSERT_EQ(routed_.at(chosen.key), service);
     ASSERT_EQ(std::ranges::count(excluded, chosen.key), 0);
     ASSERT_LT(chosen.work.own.in_flight, 4u);
-    ASSERT_GE(at(time_), chosen.out_until);
+    ASSERT_GE(at(time_), chosen.failing.out_until);
     charges_.push_back({chosen.key, state_.charge(decision.slot, decision.load, {}, at(time_))});
   }
 

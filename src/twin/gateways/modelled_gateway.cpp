@@ -59,7 +59,9 @@ void ModelledGateway::set_replicas(const std::vector<ReadyReplica>& ready) {
          .slots = each.group->rules.sequences_max,
          .pace = pace_of(*each.group),
          .usd_s = each.group->usd_h / 3600,
-         .kv_tokens = std::uint64_t{each.group->rules.kv_blocks} * kKvBlockTokens});
+         .kv_tokens = std::uint64_t{each.group->rules.kv_blocks} * kKvBlockTokens,
+         .duty = each.group->duty,
+         .transfer = each.group->transfer});
   }
   router_.set_table(table);
 }
@@ -72,14 +74,26 @@ RouteDecision ModelledGateway::decide(std::uint32_t request, std::size_t waiting
                           .blocks = blocks_of(asked),
                           .waiting = waiting,
                           .draw = draws_.uniform(),
-                          .now = now});
+                          .now = now,
+                          .prompt_places = calls_[request].prompt_places});
 }
 
-std::uint32_t ModelledGateway::charge(std::uint32_t request, const RouteDecision& decision,
-                                      Instant now) {
-  charges_.emplace(request, router_.charge(decision.slot, decision.load,
-                                           blocks_of(trace_.requests[request]), now));
-  return static_cast<std::uint32_t>(router_.replica(decision.slot).key.job);
+ModelledWay ModelledGateway::charge(std::uint32_t request, const RouteDecision& decision,
+                                    Instant now) {
+  const std::span<const std::uint64_t> blocks = blocks_of(trace_.requests[request]);
+  const auto number = [&](std::uint32_t slot) {
+    return static_cast<std::uint32_t>(router_.replica(slot).key.job);
+  };
+  Charges charges{.answer = router_.charge(decision.slot, decision.load, blocks, now)};
+  ModelledWay way{.replica = number(decision.slot)};
+  if (decision.remote) {
+    charges.prompt = router_.charge(decision.remote->slot, decision.remote->load, blocks, now);
+    charges.otherwise = decision.remote->otherwise;
+    way.prompt = number(decision.remote->slot);
+    way.transfer_s = decision.remote->transfer_s;
+  }
+  charges_.emplace(request, std::move(charges));
+  return way;
 }
 
 std::span<const std::uint64_t> ModelledGateway::blocks_of(const TraceRequest& request) {
@@ -112,11 +126,13 @@ ModelledGateway::Dispatch ModelledGateway::offer(std::uint32_t request, Coming c
   if (coming == Coming::kNew) {
     call.tokens = asked.prompt_tokens + static_cast<std::uint64_t>(output_mean_);
     call.flow = flow_of(asked);
+  } else {
+    call.prompt_places = PromptPlaces::kAnswering;
   }
   const RouteDecision decision = decide(request, coming == Coming::kNew ? queue_.size() : 0, now);
   if (decision.outcome == RouteOutcome::kReplica) {
     if (coming == Coming::kNew) queue_.pass(call.flow, call.tokens);
-    return {.answer = Answer::kSent, .replica = charge(request, decision, now)};
+    return {.answer = Answer::kSent, .way = charge(request, decision, now)};
   }
   Dispatch dispatch;
   if (coming == Coming::kNew && queue_.size() >= setup_.router.queue_max) {
@@ -143,7 +159,7 @@ std::optional<ModelledGateway::Sent> ModelledGateway::next(Instant now) {
   queue_.serve(*ticket);
   waiting_.erase(*ticket);
   calls_[request].ticket = 0;
-  return Sent{.request = request, .replica = charge(request, decision, now)};
+  return Sent{.request = request, .way = charge(request, decision, now)};
 }
 
 bool ModelledGateway::expire(std::uint32_t request) {
@@ -155,29 +171,57 @@ bool ModelledGateway::expire(std::uint32_t request) {
   return true;
 }
 
+void ModelledGateway::send_on(std::uint32_t request, std::uint32_t cached_tokens, Instant now) {
+  Charges& charges = charges_.at(request);
+  RouteCharge& charge = *charges.prompt;
+  router_.note_success(charge.slot);
+  router_.begin(charge, now);
+  router_.note_cached(charge, cached_tokens);
+  const std::uint32_t computed = trace_.requests[request].prompt_tokens - cached_tokens;
+  router_.credit(charge, {.tokens = computed}, now);
+  charges.prompt.reset();
+  charges.answer.since = now;
+}
+
+void ModelledGateway::keep_together(std::uint32_t request, Instant now) {
+  Charges& charges = charges_.at(request);
+  router_.note_failure(charges.prompt->slot, now);
+  router_.credit(*charges.prompt, {}, now);
+  charges.prompt.reset();
+  // A slot without a charge may become that of another replica.
+  const RouteCharge again = router_.charge(charges.answer.slot, charges.otherwise, {}, now);
+  router_.credit(charges.answer, {}, now);
+  charges.answer = again;
+}
+
 void ModelledGateway::begin(std::uint32_t request, std::uint32_t cached_tokens, Instant now) {
-  RouteCharge& charge = charges_.at(request);
+  RouteCharge& charge = charges_.at(request).answer;
   router_.note_success(charge.slot);
   router_.begin(charge, now);
   router_.note_cached(charge, cached_tokens);
 }
 
 void ModelledGateway::end(const Ended& ended, Instant now) {
-  const auto charge = charges_.extract(ended.request);
-  ORRERY_ASSERT(!charge.empty(), "only what is charged ends");
+  const auto found = charges_.extract(ended.request);
+  ORRERY_ASSERT(!found.empty() && !found.mapped().prompt, "only what is charged ends");
+  const RouteCharge& charge = found.mapped().answer;
   Call& call = calls_[ended.request];
   const std::uint64_t done =
       trace_.requests[ended.request].prompt_tokens + std::uint64_t{ended.output_tokens};
-  router_.credit(charge.mapped(), {.tokens = done, .tpot_s = ended.tpot_s}, now);
+  const bool received = charge.load.prompt == RouteLoad::Prompt::kReceived;
+  router_.credit(charge, {.tokens = received ? ended.output_tokens : done, .tpot_s = ended.tpot_s},
+                 now);
   queue_.settle(call.flow, static_cast<double>(done) - static_cast<double>(call.tokens));
   output_mean_ += kNewest * (static_cast<double>(ended.output_tokens) - output_mean_);
 }
 
 void ModelledGateway::lose(std::uint32_t request, Instant now) {
-  const auto charge = charges_.extract(request);
-  ORRERY_ASSERT(!charge.empty(), "only what is charged is lost");
-  router_.note_failure(charge.mapped().slot, now);
-  router_.credit(charge.mapped(), {}, now);
+  const auto found = charges_.extract(request);
+  ORRERY_ASSERT(!found.empty(), "only what is charged is lost");
+  const Charges& charges = found.mapped();
+  router_.note_failure(charges.answer.slot, now);
+  router_.credit(charges.answer, {}, now);
+  if (charges.prompt) router_.credit(*charges.prompt, {}, now);
 }
 
 }  // namespace orrery

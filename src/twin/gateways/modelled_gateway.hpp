@@ -30,6 +30,13 @@ struct ReadyReplica {
 /// What the warm-up of a replica of a group would measure.
 [[nodiscard]] ReplicaPace pace_of(const ReplicaGroup& group);
 
+/// Where a request is computed.
+struct ModelledWay {
+  std::uint32_t replica = 0;            ///< the one that answers
+  std::optional<std::uint32_t> prompt;  ///< the one that computes its prompt; none: the same
+  double transfer_s = 0;                ///< from one to the other
+};
+
 class ModelledGateway {
  public:
   /// `number`: among the gateways of the service, from 0.
@@ -39,13 +46,13 @@ class ModelledGateway {
   void set_replicas(const std::vector<ReadyReplica>& ready);
 
   enum class Answer : std::uint8_t {
-    kSent,     ///< to `replica`
+    kSent,     ///< by `way`
     kWaits,    ///< until next() tells it, or expire() takes it out
     kRefused,  ///< the queue is full
   };
   struct Dispatch {
     Answer answer = Answer::kWaits;
-    std::uint32_t replica = 0;
+    ModelledWay way;
     std::optional<std::uint32_t> displaced;  ///< a request that waited and is refused for this one
   };
   /// A new request. Those that come back after a crash go before all others.
@@ -54,13 +61,17 @@ class ModelledGateway {
 
   struct Sent {
     std::uint32_t request = 0;
-    std::uint32_t replica = 0;
+    ModelledWay way;
   };
   /// The waiting request whose turn it is, if a replica can take it now.
   [[nodiscard]] std::optional<Sent> next(Instant now);
   /// Takes a request out that has waited too long; false: it does not wait.
   [[nodiscard]] bool expire(std::uint32_t request);
 
+  /// The replica that computes the prompt alone has done so, and tells the same as at begin().
+  void send_on(std::uint32_t request, std::uint32_t cached_tokens, Instant now);
+  /// That replica cannot: the one that is to answer computes the prompt, too.
+  void keep_together(std::uint32_t request, Instant now);
   /// The first token comes; the engine tells what its cache had of the prompt.
   void begin(std::uint32_t request, std::uint32_t cached_tokens, Instant now);
   /// The last token comes. `tpot_s`: seconds between tokens; 0: there was one token.
@@ -89,10 +100,18 @@ class ModelledGateway {
     std::uint64_t tokens = 0;
     FairQueue::Ticket ticket = 0;  ///< 0: it does not wait
     FairQueue::Flow flow = 0;
+    /// What comes back is computed at one replica.
+    PromptPlaces prompt_places = PromptPlaces::kAny;
+  };
+  /// What a request is charged for.
+  struct Charges {
+    RouteCharge answer;
+    std::optional<RouteCharge> prompt;  ///< elsewhere, until it is computed
+    RouteLoad otherwise;                ///< RemotePrompt::otherwise
   };
 
   [[nodiscard]] RouteDecision decide(std::uint32_t request, std::size_t waiting, Instant now);
-  std::uint32_t charge(std::uint32_t request, const RouteDecision& decision, Instant now);
+  ModelledWay charge(std::uint32_t request, const RouteDecision& decision, Instant now);
   [[nodiscard]] FairQueue::Flow flow_of(const TraceRequest& request);
   /// The full blocks of a prompt, as the router knows them; valid until the next call.
   [[nodiscard]] std::span<const std::uint64_t> blocks_of(const TraceRequest& request);
@@ -102,8 +121,8 @@ class ModelledGateway {
   RouterState router_;
   FairQueue queue_;
   std::unordered_map<FairQueue::Ticket, std::uint32_t> waiting_;
-  std::vector<Call> calls_;                                 ///< by request
-  std::unordered_map<std::uint32_t, RouteCharge> charges_;  ///< by request
+  std::vector<Call> calls_;                             ///< by request
+  std::unordered_map<std::uint32_t, Charges> charges_;  ///< by request
   std::vector<std::uint64_t> blocks_;
   Rng draws_;
   std::uint64_t epoch_ = 0;

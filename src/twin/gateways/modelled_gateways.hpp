@@ -26,6 +26,12 @@ class ModelledGateways {
     return of(request).offer(request, coming, now);
   }
   [[nodiscard]] bool expire(std::uint32_t request) { return of(request).expire(request); }
+  void send_on(std::uint32_t request, std::uint32_t cached_tokens, Instant now) {
+    of(request).send_on(request, cached_tokens, now);
+  }
+  void keep_together(std::uint32_t request, Instant now) {
+    of(request).keep_together(request, now);
+  }
   void begin(std::uint32_t request, std::uint32_t cached_tokens, Instant now) {
     of(request).begin(request, cached_tokens, now);
   }

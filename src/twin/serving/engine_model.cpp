@@ -13,6 +13,11 @@ namespace {
 constexpr std::uint32_t kStepsMax = 1u << 20;
 constexpr Picoseconds kStepsPs = Picoseconds{86'400} * 1'000'000'000'000;
 
+/// Tokens of a prompt that another replica has computed.
+std::uint32_t received_tokens(const EngineRequest& request) {
+  return request.prompt == EngineRequest::Prompt::kReceived ? request.prompt_tokens - 1 : 0;
+}
+
 std::uint32_t blocks_in_cache(const EngineRules& rules) {
   if (rules.discipline != EngineDiscipline::kSlots) return rules.kv_blocks;
   return rules.sequences_max * kv_blocks_of(rules.context_max);
@@ -192,6 +197,7 @@ void EngineModel::preempt_newest() {
     sequence.request.generated += answers_.leave(id);
   }
   give_back(sequence);
+  sequence.request.prompt = EngineRequest::Prompt::kComputed;  // what it received is lost
   waiting_.push_front(id);
   ++counters_.preemptions;
 }
@@ -250,7 +256,8 @@ void EngineModel::plan_waiting(std::uint32_t& budget) {
     if (!begin(sequence, budget)) return;
     waiting_.pop_front();
     running_.push_back(id);
-    if (!std::exchange(sequence.begun, true)) {
+    const bool received = received_tokens(sequence.request) > 0;
+    if (!std::exchange(sequence.begun, true) && !received) {
       sequence.cached = std::min(sequence.computed, sequence.request.prompt_tokens);
       counters_.prompt_tokens += sequence.request.prompt_tokens;
       counters_.cached_tokens += sequence.cached;
@@ -275,12 +282,24 @@ bool EngineModel::begin(Sequence& sequence, std::uint32_t budget) {
   }
   const Prefix known = look_up(sequence);
   const bool whole = rules_.discipline == EngineDiscipline::kOrrery;
-  const std::uint32_t tokens =
-      whole ? sequence.goal() : std::min(sequence.goal(), known.tokens + budget);
+  const std::uint32_t there = std::max(known.tokens, received_tokens(sequence.request));
+  const std::uint32_t tokens = whole ? sequence.goal() : std::min(sequence.goal(), there + budget);
   const std::uint32_t needed = kv_blocks_of(tokens) - kv_blocks_of(known.tokens);
   if (needed + known.idle_blocks > cache_.available()) return false;
   hold_prefix(sequence);
+  receive(sequence);
   return true;
+}
+
+/// Takes blocks for what another replica has computed and the cache has not.
+void EngineModel::receive(Sequence& sequence) {
+  const std::uint32_t tokens = received_tokens(sequence.request);
+  if (tokens <= sequence.computed) return;
+  const std::uint32_t needed = kv_blocks_of(tokens) - kv_blocks_of(sequence.computed);
+  cache_.take(needed);
+  sequence.own_blocks += needed;
+  sequence.computed = tokens;
+  publish(sequence);
 }
 
 EngineModel::Prefix EngineModel::look_up(const Sequence& sequence) const {

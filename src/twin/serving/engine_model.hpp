@@ -77,6 +77,8 @@ struct EngineRequest {
   std::uint32_t output_tokens = 1;
   std::uint32_t generated = 0;           ///< tokens of the answer that another replica computed
   std::span<const std::uint32_t> chain;  ///< as of RequestTrace
+  /// A prompt that another replica has computed comes with all but its last token in the cache.
+  enum class Prompt : std::uint8_t { kComputed, kReceived } prompt = Prompt::kComputed;
 };
 
 enum class EngineEventKind : std::uint8_t {
@@ -188,6 +190,7 @@ class EngineModel {
   [[nodiscard]] bool begin(Sequence& sequence, std::uint32_t budget);
   [[nodiscard]] Prefix look_up(const Sequence& sequence) const;
   void hold_prefix(Sequence& sequence);
+  void receive(Sequence& sequence);
   void add_part(Id id, std::uint32_t tokens);
   void preempt_newest();
   void give_back(Sequence& sequence);

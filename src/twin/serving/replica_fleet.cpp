@@ -32,7 +32,8 @@ std::uint32_t ReplicaFleet::count(std::size_t group, ModelledPhase phase) const 
 
 bool ReplicaFleet::fits_any(std::uint32_t prompt_tokens, std::uint32_t output_tokens) const {
   return std::ranges::any_of(replicas_, [&](const Modelled& each) {
-    return each.engine->fits(prompt_tokens, output_tokens);
+    return setup_.groups[each.group].duty != ReplicaDuty::kPrefill &&
+           each.engine->fits(prompt_tokens, output_tokens);
   });
 }
 

@@ -33,11 +33,15 @@ class ReplicaFleet {
   [[nodiscard]] ModelledPhase phase_of(std::uint32_t replica) const {
     return replicas_[replica].phase;
   }
+  /// Counts the starts of a replica.
+  [[nodiscard]] std::uint32_t attempt_of(std::uint32_t replica) const {
+    return replicas_[replica].attempt;
+  }
   /// Those that take requests, by number.
   [[nodiscard]] std::vector<ReadyReplica> ready() const;
   /// Replicas of a group in a phase.
   [[nodiscard]] std::uint32_t count(std::size_t group, ModelledPhase phase) const;
-  /// Whether some replica could ever compute a request of that size.
+  /// Whether some replica could ever answer a request of that size.
   [[nodiscard]] bool fits_any(std::uint32_t prompt_tokens, std::uint32_t output_tokens) const;
 
   /// Adds a replica that starts now; `ready` ones take requests at once. Returns its number.

@@ -40,6 +40,7 @@ struct DetourFigures {
   std::uint64_t moved = 0;        ///< answers that went on at another replica
   std::uint64_t retried = 0;      ///< requests sent again before their first token
   std::uint64_t waited = 0;       ///< requests that waited at the gateway
+  std::uint64_t apart = 0;        ///< requests whose prompt another replica was to compute
 };
 
 /// What the replicas did and cost.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "base/assert.hpp"
 #include "twin/gateways/modelled_gateways.hpp"
@@ -17,11 +18,17 @@ Picoseconds ps_of(Instant at) { return at.ns() * kPsPerNs; }
 /// The whole nanosecond that a time lies in.
 Instant instant_of(Picoseconds at) { return Instant::from_ns(at / kPsPerNs); }
 
-enum class RunEventKind : std::uint8_t { kCrash, kTick, kReady, kPatience, kTell };
+enum class RunEventKind : std::uint8_t { kCrash, kTick, kReady, kPatience, kTell, kReceived };
 
 struct RunEvent {
   RunEventKind kind = RunEventKind::kTick;
   std::uint32_t subject = 0;  ///< a crash, a replica or a request
+};
+
+/// A request between the replica that computes its prompt and the one that answers.
+struct SentPrompt {
+  ModelledWay way;
+  std::uint32_t attempt = 0;  ///< of the replica that answers
 };
 
 class ServiceRun {
@@ -31,8 +38,9 @@ class ServiceRun {
         setup_(setup),
         fleet_(setup_, trace.blocks),
         gateways_(trace, setup_),
-        book_(trace, setup.targets),
-        generated_(setup.crashes.empty() ? 0 : trace.requests.size()) {}
+        book_(trace, setup.targets) {
+    if (!setup.crashes.empty()) elsewhere_.generated.resize(trace.requests.size());
+  }
 
   ServiceFigures play() {
     for (std::uint32_t i = 0; i < setup_.crashes.size(); ++i) {
@@ -65,6 +73,13 @@ class ServiceRun {
   [[nodiscard]] const RequestBook& book() const { return book_; }
 
  private:
+  /// What replicas have computed of requests that others answer, or go on with.
+  struct Elsewhere {
+    std::vector<std::uint32_t> generated;  ///< tokens of answers that moved, by request
+    std::unordered_map<std::uint32_t, SentPrompt> prompts;   ///< by request
+    std::unordered_map<std::uint32_t, Instant> sends_until;  ///< by replica of duty prefill
+  };
+
   void arrive(std::uint32_t request) {
     last_ = now_;
     const TraceRequest& asked = trace_.requests[request];
@@ -86,7 +101,7 @@ class ServiceRun {
     if (dispatch.displaced) refuse(*dispatch.displaced, RequestFate::kShed);
     switch (dispatch.answer) {
       case ModelledGateway::Answer::kSent:
-        send(request, dispatch.replica);
+        send(request, dispatch.way);
         break;
       case ModelledGateway::Answer::kWaits: {
         ++figures_.detours.waited;
@@ -101,7 +116,25 @@ class ServiceRun {
     }
   }
 
-  void send(std::uint32_t request, std::uint32_t replica) {
+  void send(std::uint32_t request, const ModelledWay& way) {
+    if (!way.prompt) return compute(request, way.replica, EngineRequest::Prompt::kComputed);
+    ++figures_.detours.apart;
+    const TraceRequest& asked = trace_.requests[request];
+    EngineModel& engine = fleet_.engine(*way.prompt);
+    if (!engine.fits(asked.prompt_tokens, 1)) {
+      gateways_.keep_together(request, instant_of(now_));
+      return compute(request, way.replica, EngineRequest::Prompt::kComputed);
+    }
+    elsewhere_.prompts[request] = {way, fleet_.attempt_of(way.replica)};
+    engine.submit({.id = request,
+                   .prompt_tokens = asked.prompt_tokens,
+                   .output_tokens = 1,
+                   .chain = trace_.chain_of(asked)},
+                  now_);
+    fleet_.touch(*way.prompt);
+  }
+
+  void compute(std::uint32_t request, std::uint32_t replica, EngineRequest::Prompt prompt) {
     const TraceRequest& asked = trace_.requests[request];
     EngineModel& engine = fleet_.engine(replica);
     if (!engine.fits(asked.prompt_tokens, asked.output_tokens)) {
@@ -113,16 +146,51 @@ class ServiceRun {
     engine.submit({.id = request,
                    .prompt_tokens = asked.prompt_tokens,
                    .output_tokens = asked.output_tokens,
-                   .generated = generated_.empty() ? 0 : generated_[request],
-                   .chain = trace_.chain_of(asked)},
+                   .generated = elsewhere_.generated.empty() ? 0 : elsewhere_.generated[request],
+                   .chain = trace_.chain_of(asked),
+                   .prompt = prompt},
                   now_);
     fleet_.touch(replica);
+  }
+
+  /// A replica that computes prompts alone has begun or ended one, which it then sends on; those
+  /// before it go first.
+  void send_on(const EngineEvent& event) {
+    if (event.kind == EngineEventKind::kFirst) {
+      gateways_.send_on(event.id, event.cached_tokens, instant_of(now_));
+      return;
+    }
+    const ModelledWay& way = elsewhere_.prompts.at(event.id).way;
+    Instant& sends_until = elsewhere_.sends_until[*way.prompt];
+    sends_until = std::max(sends_until, instant_of(now_)) + Duration::from_seconds(way.transfer_s);
+    agenda_.push(sends_until, 0, {RunEventKind::kReceived, event.id});
+  }
+
+  /// Whether the replica that is to answer runs on since the request was sent.
+  [[nodiscard]] bool is_there(const SentPrompt& sent) const {
+    const ModelledPhase phase = fleet_.phase_of(sent.way.replica);
+    const bool runs = phase == ModelledPhase::kReady || phase == ModelledPhase::kDraining;
+    return runs && fleet_.attempt_of(sent.way.replica) == sent.attempt;
+  }
+
+  void answer(std::uint32_t request, EngineRequest::Prompt prompt) {
+    const SentPrompt sent = elsewhere_.prompts.extract(request).mapped();
+    if (is_there(sent)) return compute(request, sent.way.replica, prompt);
+    gateways_.lose(request, instant_of(now_));
+    ++figures_.detours.retried;
+    offer(request, ModelledGateway::Coming::kAgain);
   }
 
   void end_steps(std::uint32_t replica) {
     EngineModel& engine = fleet_.engine(replica);
     bool ended = false;
+    const bool prompts_alone = fleet_.group_of(replica).duty == ReplicaDuty::kPrefill;
     for (const EngineEvent& event : engine.complete()) {
+      if (prompts_alone) {
+        send_on(event);
+        ended = true;
+        continue;
+      }
       const Picoseconds seen = event.time + picoseconds(fleet_.group_of(replica).request_s);
       if (event.kind == EngineEventKind::kFirst) {
         gateways_.begin(event.id, event.cached_tokens, instant_of(now_));
@@ -133,7 +201,7 @@ class ServiceRun {
       book_.complete(event.id, seen);
       count_answer(event.id);
       // Other replicas computed parts of an answer that moved: it does not show this one's pace.
-      const bool moved = !generated_.empty() && generated_[event.id] > 0;
+      const bool moved = !elsewhere_.generated.empty() && elsewhere_.generated[event.id] > 0;
       gateways_.end({.request = event.id,
                      .output_tokens = tokens,
                      .tpot_s = moved ? 0 : book_.tpot_s(event.id)},
@@ -158,7 +226,7 @@ class ServiceRun {
   }
 
   void serve_waiting() {
-    while (const auto sent = gateways_.next(instant_of(now_))) send(sent->request, sent->replica);
+    while (const auto sent = gateways_.next(instant_of(now_))) send(sent->request, sent->way);
   }
 
   void routes_changed() {
@@ -189,6 +257,9 @@ class ServiceRun {
         if (gateways_.tell()) serve_waiting();
         tell_later();
         break;
+      case RunEventKind::kReceived:
+        answer(event.subject, EngineRequest::Prompt::kReceived);
+        break;
       case RunEventKind::kPatience:
         if (gateways_.expire(event.subject)) refuse(event.subject, RequestFate::kShed);
         break;
@@ -203,13 +274,23 @@ class ServiceRun {
     const std::uint32_t replica = ready[wanted % ready.size()].number;
     const std::vector<EngineRequest> lost = fleet_.crash(replica, now_);
     start(replica);
-    for (const EngineRequest& each : lost) gateways_.lose(each.id, instant_of(now_));
+    for (const EngineRequest& each : lost) {
+      if (elsewhere_.prompts.contains(each.id)) {
+        gateways_.keep_together(each.id, instant_of(now_));
+      } else {
+        gateways_.lose(each.id, instant_of(now_));
+      }
+    }
     routes_changed();
     for (const EngineRequest& each : lost) {
+      if (elsewhere_.prompts.contains(each.id)) {
+        answer(each.id, EngineRequest::Prompt::kComputed);
+        continue;
+      }
       // Only tokens that the client has seen are part of the answer.
       const bool begun = book_.has_begun(each.id);
       const std::uint32_t last = trace_.requests[each.id].output_tokens - 1;
-      generated_[each.id] = begun ? std::min(each.generated, last) : 0;
+      elsewhere_.generated[each.id] = begun ? std::min(each.generated, last) : 0;
       ++(begun ? figures_.detours.moved : figures_.detours.retried);
       offer(each.id, ModelledGateway::Coming::kAgain);
     }
@@ -269,7 +350,7 @@ class ServiceRun {
   ModelledGateways gateways_;
   RequestBook book_;
   EventQueue<RunEvent> agenda_;
-  std::vector<std::uint32_t> generated_;  ///< tokens of answers that moved, by request
+  Elsewhere elsewhere_;
   ServiceWindow window_;
   ServiceFigures figures_;
   Picoseconds now_ = 0;

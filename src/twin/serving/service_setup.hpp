@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ReplicaGroup {
   double watts = 0;       ///< while a step runs; 0: unknown
   double watts_idle = 0;  ///< otherwise
   Duration cold_start;    ///< from an order, or a crash, to its first request
+  ReplicaDuty duty = ReplicaDuty::kBoth;
+  std::optional<RoutedTransfer> transfer;  ///< of the caches of prompts that it computes for others
 };
 
 /// A replica crashes; another attempt is ready after the group's cold start.

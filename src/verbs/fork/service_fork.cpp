@@ -39,15 +39,23 @@ const ReplicaReport* report_of(const Job& job) {
   return replica && replica->report.phase == ReplicaPhase::kReady ? &replica->report : nullptr;
 }
 
-void read_spec(const Service& known, RunningService& service) {
+/// Error: its replicas do not all compute the same of a request.
+Status read_spec(const Service& known, RunningService& service) {
   const Result<Document> document = Document::parse(known.revision.texts.spec, "the job's spec");
-  if (!document) return;
+  if (!document) return {};
   const Result<JobSpec> spec = read_job_spec(*document);
-  if (!spec) return;
+  if (!spec) return {};
+  if (spec->service.transfer) {
+    return environment_error(
+        fmt::format("service {} has transfer: play its spec with `orrery "
+                    "simulate --serve`",
+                    service.name));
+  }
   if (!spec->service.revisions.empty()) service.engine = spec->service.revisions.back().engine;
   const SloSpec& slo = spec->service.slo;
   if (slo.ttft.p99) service.targets.ttft_s = slo.ttft.p99->value();
   if (slo.tpot.p99) service.targets.tpot_s = slo.tpot.p99->value();
+  return {};
 }
 
 Result<ReplicaGroup> group_of(const RunningService& service,
@@ -157,7 +165,7 @@ Result<RunningService> running_service(const State& state, Instant now, const st
   if (!known) return tl::unexpected<Error>(known.error());
   RunningService service;
   service.name = service_name(state.job((*known)->id).name);
-  read_spec(**known, service);
+  if (Status read = read_spec(**known, service); !read) return forward_error(read);
   for (const JobId id : (*known)->live) {
     const Job& job = state.job(id);
     const ReplicaReport* report = report_of(job);

@@ -55,10 +55,18 @@ class ServiceLoading {
     if (!document) return tl::unexpected<Error>(document.error());
     Result<JobSpec> spec = read_job_spec(*document);
     if (!spec) return forward_error(spec);
-    if (spec->kind != JobKind::kServe || spec->roles.size() != 1) {
-      return input_error(spec->where, "expected kind Serve with one role");
+    const bool apart = spec->service.transfer.has_value();
+    if (spec->kind != JobKind::kServe || (spec->roles.size() != 1 && !apart)) {
+      return input_error(spec->where, "expected kind Serve with one role, or with transfer");
     }
     spec_ = *std::move(spec);
+    const std::optional<std::uint32_t> devices = spec_.roles[0].accelerators;
+    for (const RoleSpec& role : spec_.roles) {
+      if (role.accelerators == devices) continue;
+      return input_error(role.where, fmt::format("role {} has other accelerators than role {}, and "
+                                                 "one pace is known",
+                                                 role.name, spec_.roles[0].name));
+    }
     service_.name = spec_.name;
     if (!spec_.service.revisions.empty()) {
       engine_ = spec_.service.revisions.back().engine;
@@ -250,8 +258,32 @@ class ServiceLoading {
     if (slo.batch_deadline) setup.batch_wait = Duration::from_seconds(slo.batch_deadline->value());
   }
 
+  /// Sets a group of replicas for each role of a service whose roles have duties.
+  Status set_roles() {
+    if (asked_.replicas > 0 || !asked_.scale.empty() || replicas_of_machines_) {
+      const std::string_view option = asked_.replicas > 0    ? "replicas"
+                                      : asked_.scale.empty() ? "accelerators"
+                                                             : "scale";
+      return wrong(option, "the numbers of replicas are those of the spec's roles");
+    }
+    const ReplicaGroup group = service_.setup.groups.front();
+    const TransferSpec& transfer = *spec_.service.transfer;
+    service_.setup.groups.clear();
+    for (const RoleSpec& role : spec_.roles) {
+      ReplicaGroup& made = service_.setup.groups.emplace_back(group);
+      made.count = std::clamp(role.replicas, 1u, kReplicasMax);
+      const EnginePart duty = duty_in(spec_.service, role.name);
+      if (duty == EnginePart::kAnswers) made.duty = ReplicaDuty::kDecode;
+      if (duty != EnginePart::kPrompts) continue;
+      made.duty = ReplicaDuty::kPrefill;
+      made.transfer = RoutedTransfer{transfer.token.value(), transfer.rate.value()};
+    }
+    return {};
+  }
+
   /// Sets with how many replicas the service begins, and what changes their number.
   Status set_replicas() {
+    if (spec_.service.transfer) return set_roles();
     std::optional<ScalingSpec>& scaling = spec_.service.scaling;
     if (Status taken = take_scaling(asked_.scale, scaling); !taken) return taken;
     ReplicaGroup& group = service_.setup.groups[0];

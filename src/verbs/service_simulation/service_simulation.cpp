@@ -99,6 +99,7 @@ Json run_json(const ModelledService& service, const PlayedService& run) {
   json["waited"] = figures.detours.waited;
   json["retried"] = figures.detours.retried;
   json["moved"] = figures.detours.moved;
+  json["apart"] = figures.detours.apart;
   json["steps"] = figures.replicas.steps;
   json["replica_seconds"] = figures.replicas.alive_s;
   json["busy"] = ratio(figures.replicas.busy_s, figures.replicas.alive_s);
@@ -205,6 +206,28 @@ void play_unscaled(const ModelledService& service, std::span<PlayedService> runs
   }
 }
 
+/// The replicas of all groups.
+std::uint32_t replicas_of(const ModelledService& service) {
+  std::uint32_t sum = 0;
+  for (const ReplicaGroup& each : service.setup.groups) sum += each.count;
+  return sum;
+}
+
+/// What was computed apart; "" where no replica computes prompts alone.
+std::string apart_text(const ModelledService& service, std::span<const PlayedService> runs) {
+  std::uint32_t prompts = 0;
+  for (const ReplicaGroup& each : service.setup.groups) {
+    if (each.duty == ReplicaDuty::kPrefill) prompts += each.count;
+  }
+  if (prompts == 0) return "";
+  std::string text = fmt::format("\n{} computed prompts alone:", counted(prompts, "replica"));
+  for (const PlayedService& run : runs) {
+    text += fmt::format(" {} of {} requests by {}", run.figures.detours.apart,
+                        run.figures.all.requests, run.policy);
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string service_text(const ModelledService& service, std::span<const PlayedService> runs) {
@@ -213,7 +236,7 @@ std::string service_text(const ModelledService& service, std::span<const PlayedS
   std::string text =
       fmt::format("{} in {} on {} ({}), {} sequences at a time, {} tokens of cache\n",
                   counted(first.all.requests, "request"), service.trace.span.text(),
-                  counted(group.count, "replica"), group.name, group.rules.sequences_max,
+                  counted(replicas_of(service), "replica"), group.name, group.rules.sequences_max,
                   std::uint64_t{group.rules.kv_blocks} * kKvBlockTokens);
   if (service.setup.gateways > 1) {
     text += fmt::format("by {} gateways, which tell each other their loads every {}\n",
@@ -222,7 +245,7 @@ std::string service_text(const ModelledService& service, std::span<const PlayedS
   const RequestTargets& targets = service.setup.targets;
   if (targets.ttft_s > 0) text += fmt::format("target TTFT {}\n", time_text(targets.ttft_s));
   if (targets.tpot_s > 0) text += fmt::format("target TPOT {}\n", time_text(targets.tpot_s));
-  text += "\n" + table_of(service, runs);
+  text += "\n" + table_of(service, runs) + apart_text(service, runs);
   if (service.scaling) text += scaling_text(service, runs);
   if (first.oracle_rate > 0) {
     text += fmt::format("\none cache without limits would have {} of the prompts\n",
@@ -236,7 +259,7 @@ Json service_json(const ModelledService& service, std::span<const PlayedService>
   const ReplicaGroup& group = service.setup.groups.front();
   Json json;
   json["service"] = service.name;
-  json["replicas"] = group.count;
+  json["replicas"] = replicas_of(service);
   json["gateways"] = service.setup.gateways;
   json["machine"] = group.name;
   json["engine"] = word_of(group.rules.discipline);

@@ -251,6 +251,30 @@ TEST_F(ServiceSimulation, RefusalsNameTheOption) {
   EXPECT_NE(refusal().find("bad.csv:1:1: missing column \"prefill_pairs\""), std::string::npos);
 }
 
+TEST_F(ServiceSimulation, RolesOfBothDutiesArePlayed) {
+  const auto spec = [&](const std::string& rate) {
+    std::string text(kSpec);
+    const std::size_t roles = text.find("roles:");
+    text.replace(roles, text.find('\n', roles) - roles,
+                 "roles: [{name: prefill, accelerators: 1}, {name: decode, replicas: 2, "
+                 "accelerators: 1}]\ntransfer: {token: 128 KiB, rate: " +
+                     rate + "}");
+    text.replace(text.find("tpot_p99: 50 ms"), 15, "tpot_p99: 8 ms");
+    return files_.write("apart.yaml", text);
+  };
+  asked_.serve = spec("25 GB/s");
+  const VerbAnswer shown = answer();
+  EXPECT_EQ(shown.json["replicas"], 3);
+  const Json& run = shown.json["services"][0];
+  EXPECT_EQ(run["completed"], run["requests"]);
+  EXPECT_GT(run["apart"], 0);
+  EXPECT_NE(shown.text.find("1 replica computed prompts alone: "), std::string::npos);
+  asked_.serve = spec("1 MB/s");
+  EXPECT_EQ(answer().json["services"][0]["apart"], 0) << "minutes for a prompt";
+  asked_.replicas = 2;
+  EXPECT_EQ(refusal(), "--replicas: the numbers of replicas are those of the spec's roles");
+}
+
 TEST_F(ServiceSimulation, ALogOfStepsIsFittedTo) {
   std::string log = "time,prefill_tokens,prefill_pairs,decode_sequences,decode_context,seconds\n";
   for (int i = 0; i < 50; ++i) {

@@ -132,6 +132,21 @@ double amount_in(const Json& object, const char* key) {
   return value.is_number() ? value.get<double>() : 0;
 }
 
+/// Returns which other replica computes the prompt, and what was expected without it; "": none.
+std::string remote_text(const Json& decision) {
+  const Json remote = decision.value("remote_prompt", Json());
+  if (!remote.is_object()) return "";
+  for (const Json& candidate : candidates_in(decision)) {
+    if (shown(candidate, "verdict") != "prefill") continue;
+    return fmt::format(
+        "job {} computes its prompt, whose cache is sent in {:.2g} s; job {} alone: first token in "
+        "{:.2g} s\n",
+        shown(candidate, "job"), amount_in(remote, "transfer_s"), shown(remote, "local_job"),
+        amount_in(remote, "local_ttft_s"));
+  }
+  return "";
+}
+
 /// Returns what the replica that was chosen was expected to do; "" where none was.
 std::string chosen_text(const Json& decision) {
   for (const Json& candidate : candidates_in(decision)) {
@@ -146,14 +161,14 @@ std::string chosen_text(const Json& decision) {
     if (ttft_s > 0) text += fmt::format(", first token in {:.2g} s expected", ttft_s);
     if (wait_s > 0) text += fmt::format(", the last in {:.2g} s", wait_s);
     if (usd > 0) text += fmt::format(", for ${:.2g}", usd);
-    return text + "\n";
+    return text + "\n" + remote_text(decision);
   }
   return "";
 }
 
 /// Returns why the other replicas were not chosen: "2 dearer, 1 full"; "": no reason.
 std::string others_text(const Json& decision) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kReasons{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kReasons{
       {{"slower", "slower"},
        {"late", "later than the service's targets allow"},
        {"dearer", "dearer"},
@@ -163,7 +178,8 @@ std::string others_text(const Json& decision) {
        {"full", "full"},
        {"excluded", "tried before, or not allowed"},
        {"failing", "failing"},
-       {"other revision", "of the revision that the request was not drawn for"}}};
+       {"other revision", "of the revision that the request was not drawn for"},
+       {"only prefill", "for prompts alone, which would not pay"}}};
   std::string text;
   for (const auto& [verdict, reason] : kReasons) {
     int count = 0;

@@ -37,6 +37,22 @@ TEST(ExplanationTextTest, EachDecisionHasTheReplicasThatItCompared) {
   EXPECT_EQ(explanation_text(Json::parse(R"({"replica": 3})")), "{\n \"replica\": 3\n}\n");
 }
 
+TEST(ExplanationTextTest, APromptThatAnotherReplicaComputesIsTold) {
+  const std::string text = explanation_text(Json::parse(R"({"request": "r1", "decisions": [
+      {"time": "2026-11-29T12:00:00Z", "service": "chat", "epoch": 7, "tokens": 2100,
+       "prompt_tokens": 2048, "outcome": "replica",
+       "remote_prompt": {"transfer_s": 0.04, "local_job": 4, "local_ttft_s": 3.2},
+       "candidates": [
+        {"job": 3, "attempt": 1, "verdict": "prefill"},
+        {"job": 4, "attempt": 1, "verdict": "chosen", "expected_ttft_s": 1.5},
+        {"job": 5, "attempt": 1, "verdict": "only prefill"}]}]})"));
+  EXPECT_EQ(text.substr(0, text.find("2026")),
+            "job 4 of chat: 0 of 2048 prompt tokens cached, first token in 1.5 s expected\n"
+            "job 3 computes its prompt, whose cache is sent in 0.04 s; job 4 alone: first token in "
+            "3.2 s\n");
+  EXPECT_NE(text.find("not chosen: 1 for prompts alone, which would not pay"), std::string::npos);
+}
+
 using RequestExplanationTest = LiveClusterTest;
 
 TEST_F(RequestExplanationTest, AnIdIsCheckedAndAClusterWithoutGatewaysIsTold) {
