@@ -1,18 +1,21 @@
 // bench_autoscaling: what a service costs that the autoscaler scales, beside rules of others, at
 // equal latencies.
 //
-//   bench_autoscaling --traces DIR [--days N] [--swept N] [--cold-start SECONDS]... [--only first]
+//   bench_autoscaling --traces DIR [--days N] [--swept N] [--cold-start SECONDS]... [--half first]
+//       [--only react|capacity|mixed|azure|m-large]... [--orders FILE]
+//       [--rules WORD]... [--still N]
 //
 // DIR holds serving/servegen_m-large_rate_10min.csv and serving/azure_llm_2023_code.csv.gz. Days of
 // ServeGen's rates, a twentieth of them, are drawn one a seed; of Azure's requests eight copies
 // that begin at drawn places run at the same time. Each rule's constants are swept on the first
 // half of a trace, and the cheapest of those that keep 99 % within the targets (else the one that
-// keeps most) is played on the second. The same traces are played by all rules. `--only first`
-// leaves the second half alone.
+// keeps most) is played on the second. The same traces are played by all rules. `--half first`
+// leaves the second half alone. A rule that knows all requests is played beside them, as a bound.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "base/format/document.hpp"
 #include "base/numbers/rng.hpp"
@@ -43,7 +46,23 @@ struct Asked {
   std::uint64_t days = 5;
   std::size_t swept = 2;
   std::vector<double> cold_starts;
-  std::string only;
+  std::string half;
+  std::string orders;  ///< a file for those of the first rule on the second half
+  std::vector<std::string> only;
+  std::vector<std::string> rules;  ///< words of their names; none: all rules
+  std::uint32_t still = 0;         ///< least replicas of either half; 0: to be found
+
+  [[nodiscard]] std::vector<ScaleRule> chosen(std::vector<ScaleRule> all) const {
+    std::erase_if(all, [this](const ScaleRule& rule) {
+      return !rules.empty() && std::ranges::none_of(rules, [&](const std::string& word) {
+        return rule.name.find(word) != std::string::npos;
+      });
+    });
+    return all;
+  }
+  [[nodiscard]] bool wants(std::string_view part) const {
+    return only.empty() || std::ranges::find(only, part) != only.end();
+  }
 };
 
 ServiceSetup setup_of(std::uint32_t replicas, double cold_start_s) {
@@ -59,8 +78,9 @@ ServiceSetup setup_of(std::uint32_t replicas, double cold_start_s) {
 }
 
 ScaleRule ours(double quantile) {
-  return {fmt::format("orrery, quantile {}", quantile), [quantile](const ServiceSetup& setup) {
-            return demand_scaler(setup.groups.front(),
+  return {fmt::format("orrery, quantile {}", quantile),
+          [quantile](const ServiceSetup& setup, const RequestTrace&) {
+            return demand_scaler(setup.groups,
                                  {.terms = {.max = kReplicasMax, .quantile = quantile},
                                   .ttft_s = setup.targets.ttft_s,
                                   .tpot_s = setup.targets.tpot_s});
@@ -69,17 +89,30 @@ ScaleRule ours(double quantile) {
 
 std::vector<ScaleRule> our_rules() {
   std::vector<ScaleRule> rules;
-  for (const double quantile : {0.8, 0.9, 0.95}) rules.push_back(ours(quantile));
+  for (const double quantile : {0.5, 0.65, 0.8, 0.9, 0.95}) rules.push_back(ours(quantile));
   return rules;
 }
 
 std::vector<ScaleRule> pod_rules(const std::vector<double>& targets) {
   std::vector<ScaleRule> rules;
   for (const double target : targets) {
-    rules.push_back(
-        {fmt::format("HPA, {} requests a replica", target), [target](const ServiceSetup&) {
-           return ServiceScaler(PodAutoscaler(target, kReplicasMax));
-         }});
+    rules.push_back({fmt::format("HPA, {} requests a replica", target),
+                     [target](const ServiceSetup&, const RequestTrace&) {
+                       return ServiceScaler(PodAutoscaler(target, kReplicasMax));
+                     }});
+  }
+  return rules;
+}
+
+std::vector<ScaleRule> saturation_rules() {
+  std::vector<ScaleRule> rules;
+  for (const double threshold : {0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.8}) {
+    const SaturationTerms terms{.kv_threshold = threshold};
+    rules.push_back({fmt::format("WVA, {} of the cache", threshold),
+                     [terms](const ServiceSetup& setup, const RequestTrace&) {
+                       return ServiceScaler(
+                           SaturationAnalyzer(terms, setup.groups.front(), kReplicasMax));
+                     }});
   }
   return rules;
 }
@@ -95,12 +128,28 @@ std::vector<ScaleRule> planner_rules() {
         rules.push_back({fmt::format("planner, {}, {} s, {:.0f} ms a token",
                                      predictor == LoadPredictor::kTrend ? "trend" : "constant",
                                      interval, terms.tpot_s * 1e3),
-                         [terms](const ServiceSetup& setup) {
+                         [terms](const ServiceSetup& setup, const RequestTrace&) {
                            return ServiceScaler(
                                ThroughputPlanner(terms, setup.groups.front(), kReplicasMax));
                          }});
       }
     }
+  }
+  return rules;
+}
+
+/// The rule of one who knows all requests, as a bound: as many replicas as the busiest minute needs
+/// of those that begin before a replica ordered now would be replaced by one ordered a minute
+/// later.
+std::vector<ScaleRule> foreseeing_rules() {
+  std::vector<ScaleRule> rules;
+  for (const double requests_s : {3.0, 3.5, 4.0, 4.5, 5.0}) {
+    rules.push_back({fmt::format("foresight, {} requests a second", requests_s),
+                     [requests_s](const ServiceSetup& setup, const RequestTrace& trace) {
+                       return ServiceScaler(ForeseeingScaler(minute_rates(trace),
+                                                             setup.groups.front().cold_start,
+                                                             requests_s, kReplicasMax));
+                     }});
   }
   return rules;
 }
@@ -226,6 +275,17 @@ void compare(const std::string& what, const Trials& ours, const Trials& peer) {
                 .peer_value = peer.usd()});
 }
 
+/// A line for each order: the trace, seconds of it, replicas.
+void write_orders(const std::string& path, const Trials& trials) {
+  std::string lines = "day,at_s,replicas\n";
+  for (std::size_t day = 0; day < trials.all.size(); ++day) {
+    for (const NotedOrder& each : trials.all[day].orders) {
+      lines += fmt::format("{},{},{}\n", day, each.at.count_seconds(), each.after);
+    }
+  }
+  std::ofstream(path) << lines;
+}
+
 void compare_rules(const Workload& workload, const Asked& asked) {
   const std::string& name = workload.name;
   struct Chosen {
@@ -238,23 +298,25 @@ void compare_rules(const Workload& workload, const Asked& asked) {
   {
     const std::vector<RequestTrace> traces = workload.draw(TraceHalf::kFirst);
     const auto some = std::span(traces).first(std::min(asked.swept, traces.size()));
-    still = least_static(traces);
+    still = asked.still > 0 ? asked.still : least_static(traces);
     for (const double cold_start_s : asked.cold_starts) {
       fmt::print(stderr, " starts of {} s\n", cold_start_s);
       const ServiceSetup setup = setup_of(still, cold_start_s);
       Chosen& each = chosen.emplace_back();
       each.cold_start_s = cold_start_s;
-      for (const auto& rules : {our_rules(), pod_rules(workload.pod_targets), planner_rules()}) {
-        each.rules.push_back(best_of(some, setup, rules));
+      for (const auto& rules : {our_rules(), pod_rules(workload.pod_targets), saturation_rules(),
+                                planner_rules(), foreseeing_rules()}) {
+        const std::vector<ScaleRule> wanted = asked.chosen(rules);
+        if (!wanted.empty()) each.rules.push_back(best_of(some, setup, wanted));
       }
     }
   }
-  if (asked.only == "first") return;
+  if (asked.half == "first") return;
   fmt::print(stderr, "{}, second half:\n", name);
   const std::vector<RequestTrace> traces = workload.draw(TraceHalf::kSecond);
   const Trials fixed =
       play(traces, setup_of(still, 0), {fmt::format("{} replicas, of the first half", still), {}});
-  const std::uint32_t known = least_static(traces);
+  const std::uint32_t known = asked.still > 0 ? asked.still : least_static(traces);
   const Trials oracle =
       play(traces, setup_of(known, 0), {fmt::format("{} replicas, of this half", known), {}});
   for (const Chosen& each : chosen) {
@@ -262,6 +324,7 @@ void compare_rules(const Workload& workload, const Asked& asked) {
     const ServiceSetup setup = setup_of(still, each.cold_start_s);
     fmt::print(stderr, " starts of {} s\n", each.cold_start_s);
     const Trials mine = play(traces, setup, each.rules.front());
+    if (!asked.orders.empty()) write_orders(asked.orders, mine);
     compare(what, mine, fixed);
     compare(what, mine, oracle);
     for (std::size_t i = 1; i < each.rules.size(); ++i) {
@@ -338,9 +401,79 @@ void check_capacity() {
                 .unit = "share"});
 }
 
+/// The model of kCost on two kinds of machines: four H100 SXM, and four H100 PCIe by the ratios of
+/// their peak rates and bandwidths; typical prices and powers of the catalogue.
+std::vector<ReplicaGroup> two_kinds() {
+  constexpr double kSlowerRate = 989.0 / 756.5;
+  constexpr double kSlowerMemory = 3.35 / 2.0;
+  ReplicaGroup sxm = setup_of(1, 60).groups.front();
+  sxm.name = "h100-sxm";
+  sxm.most = 8;
+  sxm.usd_h = 4 * 2.95;
+  sxm.watts = 4 * 700;
+  sxm.watts_idle = 4 * 75;
+  ReplicaGroup pcie = sxm;
+  pcie.name = "h100-pcie";
+  pcie.count = 1;
+  pcie.cost.step_s *= kSlowerMemory;
+  pcie.cost.sequence_s *= kSlowerMemory;
+  pcie.cost.context_token_s *= kSlowerMemory;
+  pcie.cost.prompt_token_s *= kSlowerRate;
+  pcie.cost.prompt_pair_s *= kSlowerRate;
+  pcie.usd_h = 4 * 1.9;
+  pcie.watts = 4 * 350;
+  pcie.watts_idle = 4 * 45;
+  return {sxm, pcie};
+}
+
+/// What a weight of energy saves on two kinds of machines, at equal latencies.
+void mixed(const std::string& servegen, const Asked& asked) {
+  const DrawHalf days = servegen_days(servegen, asked.days);
+  const std::vector<ReplicaGroup> kinds = two_kinds();
+  const auto rule = [](double usd_per_kwh) {
+    return ScaleRule{fmt::format("{} $ a kWh", usd_per_kwh),
+                     [usd_per_kwh](const ServiceSetup& s, const RequestTrace&) {
+                       constexpr double kJoulesOfKwh = 3.6e6;
+                       return demand_scaler(
+                           s.groups, {.terms = {.max = kReplicasMax},
+                                      .ttft_s = s.targets.ttft_s,
+                                      .tpot_s = s.targets.tpot_s,
+                                      .power = {.usd_per_joule = usd_per_kwh / kJoulesOfKwh}});
+                     }};
+  };
+  ServiceSetup setup;
+  setup.groups = kinds;
+  setup.targets = kTargets;
+  const std::vector<RequestTrace> traces = days(TraceHalf::kSecond);
+  const Trials dollars = play(traces, setup, rule(0));
+  for (const double usd_per_kwh : {0.1, 0.3, 1.0, 3.0}) {
+    const Trials both = play(traces, setup, rule(usd_per_kwh));
+    std::vector<double> joules;
+    std::vector<double> usd;
+    for (std::size_t i = 0; i < both.all.size(); ++i) {
+      const ReplicaFigures& mine = both.all[i].figures.replicas;
+      const ReplicaFigures& without = dollars.all[i].figures.replicas;
+      joules.push_back(mine.joules / without.joules);
+      usd.push_back(mine.usd / without.usd);
+    }
+    const PairedMean j = paired_mean(joules);
+    const PairedMean d = paired_mean(usd);
+    print_figure(
+        {.bench = "autoscaling",
+         .name = fmt::format("two kinds of machines, energy at {} $ a kWh: joules, of those "
+                             "without a weight (dollars {:.3f} +- {:.3f}, joules +- {:.3f}, "
+                             "{:.2f} % within; without {:.2f} %)",
+                             usd_per_kwh, d.mean, d.width, j.width, 100 * both.attained(),
+                             100 * dollars.attained()),
+         .value = j.mean,
+         .unit = "share",
+         .target = 0.85});
+  }
+}
+
 void bench(const Asked& asked) {
-  react();
-  check_capacity();
+  if (asked.wants("react")) react();
+  if (asked.wants("capacity")) check_capacity();
   const std::string folder = asked.traces + "/serving/";
   const std::string servegen = folder + "servegen_m-large_rate_10min.csv";
   const std::string azure = folder + "azure_llm_2023_code.csv.gz";
@@ -349,10 +482,16 @@ void bench(const Asked& asked) {
     fmt::print(stderr, "SKIPPED: no {} (--traces DIR)\n", path);
     return;
   }
-  compare_rules({"Azure's code", azure_copies(azure, 10), {1, 1.5, 2, 3, 4, 6, 8, 12}}, asked);
-  compare_rules(
-      {"ServeGen's m-large", servegen_days(servegen, asked.days), {8, 12, 16, 20, 25, 30, 40}},
-      asked);
+  if (asked.wants("mixed")) mixed(servegen, asked);
+  if (asked.wants("azure")) {
+    compare_rules({"Azure's code", azure_copies(azure, 10), {1, 1.5, 2, 3, 4, 6, 8, 12}}, asked);
+  }
+  if (asked.wants("m-large")) {
+    compare_rules({"ServeGen's m-large",
+                   servegen_days(servegen, asked.days),
+                   {12, 20, 25, 30, 35, 40, 45, 50, 60, 80}},
+                  asked);
+  }
 }
 
 }  // namespace
@@ -366,7 +505,12 @@ int main(int count, char** arguments) {
   app.add_option("--swept", asked.swept, "traces of a first half on which constants are swept")
       ->check(CLI::Range(1, 10));
   app.add_option("--cold-start", asked.cold_starts, "seconds; default: 20, 60 and 180");
-  app.add_option("--only", asked.only, "first: no second halves")->check(CLI::IsMember({"first"}));
+  app.add_option("--rules", asked.rules, "words of the names of rules; default: all");
+  app.add_option("--still", asked.still, "replicas that keep 99 %; default: they are found");
+  app.add_option("--half", asked.half, "first: no second halves")->check(CLI::IsMember({"first"}));
+  app.add_option("--only", asked.only, "parts; default: all")
+      ->check(CLI::IsMember({"react", "capacity", "mixed", "azure", "m-large"}));
+  app.add_option("--orders", asked.orders, "file for the orders of ours on second halves");
   CLI11_PARSE(app, count, arguments);
   if (asked.cold_starts.empty()) asked.cold_starts = {20, 60, 180};
   orrery::bench(asked);

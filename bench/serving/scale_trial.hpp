@@ -18,7 +18,7 @@ namespace orrery {
 /// A way to change the number of replicas; none: it stays.
 struct ScaleRule {
   std::string name;
-  std::function<ServiceScaler(const ServiceSetup&)> make;
+  std::function<ServiceScaler(const ServiceSetup&, const RequestTrace&)> make;
 };
 
 struct NotedOrder {
@@ -55,12 +55,15 @@ struct Trial {
 inline Trial play_trial(const RequestTrace& trace, ServiceSetup setup, const ScaleRule& rule) {
   Trial trial;
   if (rule.make) {
-    setup.scaler = [&trial, made = rule.make(setup)](const ServiceWindow& window) {
+    setup.scaler = [&trial, made = rule.make(setup, trace)](const ServiceWindow& window) {
       std::vector<std::uint32_t> wanted = made(window);
-      const std::uint32_t there = window.ready.front() + window.starting.front();
-      if (wanted.front() != there) {
-        trial.orders.push_back({window.begin + window.length, there, wanted.front()});
+      std::uint32_t there = 0;
+      std::uint32_t sum = 0;
+      for (std::size_t group = 0; group < wanted.size(); ++group) {
+        there += window.ready[group] + window.starting[group];
+        sum += wanted[group];
       }
+      if (sum != there) trial.orders.push_back({window.begin + window.length, there, sum});
       return wanted;
     };
   }
@@ -96,6 +99,11 @@ struct Trials {
       alive += each.figures.replicas.alive_s;
     }
     return busy / alive;
+  }
+  [[nodiscard]] double joules() const {
+    double sum = 0;
+    for (const Trial& each : all) sum += each.figures.replicas.joules;
+    return sum;
   }
   [[nodiscard]] std::size_t orders() const {
     std::size_t sum = 0;

@@ -74,6 +74,7 @@ void GatewayCore::set_table(RouteTable table) {
     const auto tokenizer = options_.tokenizers.find(routed.model);
     if (tokenizer != options_.tokenizers.end()) service.tokens.tokenizer = tokenizer->second;
     service.canary.set(routed.canary);
+    service.stats.set_targets({routed.ttft_p99_s, routed.tpot_p99_s});
     service.tenants.set_terms(TenantTerms(routed.tenants, std::max(table_.gateways, 1U)), now());
     service.waits.batch =
         routed.batch_deadline_s > 0 ? Duration::from_seconds(routed.batch_deadline_s) : kBatchWait;

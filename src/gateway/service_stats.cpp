@@ -8,6 +8,13 @@ namespace {
 constexpr Duration kPart = Duration::seconds(10);
 constexpr std::int64_t kParts = 30;
 
+bool is_late(const EndedRequest& request, const RouteTargets& targets) {
+  const auto beyond = [](Duration time, double target_s) {
+    return target_s > 0 && time.count_seconds() > target_s;
+  };
+  return beyond(request.ttft, targets.ttft_s) || beyond(request.tpot, targets.tpot_s);
+}
+
 }  // namespace
 
 std::string_view name_of(RequestEnd end) {
@@ -60,6 +67,8 @@ void ServiceStats::add(const EndedRequest& request, Instant now) {
   part.prompt_tokens += request.prompt_tokens;
   part.output_tokens += request.output_tokens;
   if (request.ttft > Duration()) {
+    ++counts_.timed;
+    if (is_late(request, targets_)) ++counts_.late;
     ttft_.add(request.ttft);
     part.ttft.add(request.ttft);
     ttft_sum_ += request.ttft;

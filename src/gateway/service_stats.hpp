@@ -12,6 +12,7 @@
 #include "base/time.hpp"
 #include "serving/gateway_report.hpp"
 #include "serving/latency_histogram.hpp"
+#include "serving/routing/route_targets.hpp"
 
 namespace orrery {
 
@@ -37,6 +38,8 @@ class ServiceStats {
  public:
   explicit ServiceStats(Instant start) : start_(start) {}
 
+  /// What requests are held to from now on.
+  void set_targets(const RouteTargets& targets) { targets_ = targets; }
   void add(const EndedRequest& request, Instant now);
 
   [[nodiscard]] const ServiceCounts& counts() const { return counts_; }
@@ -61,6 +64,7 @@ class ServiceStats {
   [[nodiscard]] std::int64_t part_at(Instant now) const;
 
   Instant start_;
+  RouteTargets targets_;
   ServiceCounts counts_;
   LatencyHistogram ttft_;
   LatencyHistogram tpot_;

@@ -22,6 +22,24 @@ TEST(ServiceStats, CountsEachEndOnce) {
   EXPECT_EQ(stats.counts().output_tokens, 12u);
 }
 
+TEST(ServiceStats, CountsAnswersThatMissATarget) {
+  ServiceStats stats(at(0));
+  const EndedRequest answered{.ttft = Duration::seconds(2), .tpot = Duration::milliseconds(50)};
+  stats.add(answered, at(1));
+  EXPECT_EQ(stats.counts().late, 0u) << "there is no target";
+  stats.set_targets({.ttft_s = 1});
+  stats.add(answered, at(2));
+  EXPECT_EQ(stats.counts().late, 1u);
+  stats.set_targets({.ttft_s = 3, .tpot_s = 0.04});
+  stats.add(answered, at(3));
+  EXPECT_EQ(stats.counts().late, 2u);
+  stats.set_targets({.ttft_s = 3, .tpot_s = 0.06});
+  stats.add(answered, at(4));
+  stats.add({.end = RequestEnd::kShed}, at(5));
+  EXPECT_EQ(stats.counts().late, 2u);
+  EXPECT_EQ(stats.report(at(400)).counts.timed, 4u) << "since the start";
+}
+
 TEST(ServiceStats, SlidesItsWindow) {
   ServiceStats stats(at(0));
   stats.add({.output_tokens = 5, .ttft = Duration::milliseconds(20)}, at(5));

@@ -24,6 +24,8 @@ struct ServiceCounts {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t output_tokens = 0;
   std::uint64_t over_limit = 0;  ///< of those shed, beyond the limit of their tenant
+  std::uint64_t timed = 0;       ///< whose times are known, of a service; of tenants: none
+  std::uint64_t late = 0;        ///< of these, beyond a target of the service
 };
 
 /// What became of the requests of a canary, or of those beside it, since the gateway knows of it.

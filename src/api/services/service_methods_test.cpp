@@ -158,6 +158,8 @@ TEST(ServiceViews, ReadBackWhatIsWritten) {
   service.window_prompt_tokens = 8;
   service.window_output_tokens = 9;
   service.window_requests = 10;
+  service.counts.timed = 8;
+  service.counts.late = 7;
   service.ttft.add(Duration::milliseconds(3));
   service.ttft.add(Duration::seconds(3));
   service.tenants = {{"lab/a", {6, 5, 4, 3, 2, 1}}};
@@ -167,6 +169,8 @@ TEST(ServiceViews, ReadBackWhatIsWritten) {
   EXPECT_EQ(read.peer_address, "h:9");
   EXPECT_EQ(read.replicas.at(0).in_flight, 9u);
   EXPECT_EQ(read.services.at(0).counts.output_tokens, 6u);
+  EXPECT_EQ(read.services[0].counts.timed, 8u);
+  EXPECT_EQ(read.services[0].counts.late, 7u);
   ASSERT_EQ(read.services[0].tenants.size(), 1u);
   EXPECT_EQ(read.services[0].tenants[0].name, "lab/a");
   EXPECT_EQ(read.services[0].tenants[0].counts.completed, 6u);

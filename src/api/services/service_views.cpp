@@ -37,7 +37,9 @@ ServiceCounts counts_of(const v1::ServiceCounts& counts) {
           .failed = counts.failed(),
           .prompt_tokens = counts.prompt_tokens(),
           .output_tokens = counts.output_tokens(),
-          .over_limit = counts.over_limit()};
+          .over_limit = counts.over_limit(),
+          .timed = counts.timed(),
+          .late = counts.late()};
 }
 
 void write_counts(const ServiceCounts& counts, v1::ServiceCounts& to) {
@@ -45,6 +47,8 @@ void write_counts(const ServiceCounts& counts, v1::ServiceCounts& to) {
   to.set_cancelled(counts.cancelled);
   to.set_shed(counts.shed);
   to.set_over_limit(counts.over_limit);
+  to.set_timed(counts.timed);
+  to.set_late(counts.late);
   to.set_failed(counts.failed);
   to.set_prompt_tokens(counts.prompt_tokens);
   to.set_output_tokens(counts.output_tokens);

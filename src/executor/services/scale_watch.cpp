@@ -1,5 +1,7 @@
 #include "executor/services/scale_watch.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -9,8 +11,10 @@ namespace {
 
 constexpr double kQuantile = 0.95;
 constexpr Seconds kIdle{600};
-/// How long more replicas are not asked for after an order that did not succeed.
+/// How long more replicas are not asked for after an order that did not succeed; twice as long
+/// after each further one.
 constexpr Duration kAfterFailure = Duration::minutes(1);
+constexpr Duration kAfterFailuresMost = Duration::minutes(32);
 
 /// Returns the mean cost of replicas that have measured their pace; unknown: none has.
 EngineStepCost mean_cost(const std::vector<ReplicaReport>& ready) {
@@ -46,18 +50,6 @@ ScaleTargets targets_of(const ScalingSpec& spec, const SloSpec& slo) {
           .tpot_s = seconds(slo.tpot.p99)};
 }
 
-/// Returns the requests of the window; as many are late as missed the target that more of them
-/// missed.
-AnsweredLately answered_lately(const ServiceReport& measured, const ScaleTargets& targets) {
-  const auto late = [](const LatencyHistogram& latencies, double target_s) {
-    return target_s > 0 ? latencies.count_above(Duration::from_seconds(target_s)) : 0;
-  };
-  const std::uint64_t most =
-      std::max(late(measured.ttft, targets.ttft_s), late(measured.tpot, targets.tpot_s));
-  return {.requests = static_cast<double>(measured.ttft.count()),
-          .late = static_cast<double>(most)};
-}
-
 bool is_of_other_revision(const Service& service) {
   return service.update &&
          (service.update->to.number != service.revision.number || !service.update->back.empty());
@@ -72,6 +64,23 @@ ScaleTerms scale_terms_of(const ScalingSpec& spec) {
           .quantile = spec.quantile.value_or(kQuantile)};
 }
 
+std::optional<Instant> ScaleWatch::asks_again(const SeenScaling& seen, Failed& failed,
+                                              Instant now) {
+  const bool more = seen.last != nullptr && seen.last->replicas > seen.last->before;
+  const bool under_way = seen.service.update.has_value();
+  if (under_way) return std::nullopt;
+  if (!more || seen.service.outcome.empty()) {
+    failed = {};
+    return std::nullopt;
+  }
+  if (failed.orders == 0 || failed.order != seen.last->at) {
+    failed = {.order = seen.last->at, .seen = now, .orders = failed.orders + 1};
+  }
+  Duration pause = kAfterFailure;
+  for (std::uint32_t i = 1; i < failed.orders && pause < kAfterFailuresMost; ++i) pause = pause * 2;
+  return failed.seen + pause;
+}
+
 std::optional<ScaleOrder> ScaleWatch::judge(const SeenScaling& seen, Instant now) {
   Watched& watched = watched_[seen.service.id];
   const ServiceReport& measured = seen.measured;
@@ -80,18 +89,18 @@ std::optional<ScaleOrder> ScaleWatch::judge(const SeenScaling& seen, Instant now
                      static_cast<double>(measured.window_output_tokens) / answered};
   }
   const ScaleTargets targets = targets_of(seen.terms, seen.slo);
+  const std::optional<Instant> again = asks_again(seen, watched.failed, now);
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   std::optional<ScaleAnswer> answer =
       watched.scaler.look({.now = now,
                            .flow = seen.flow,
                            .shape = watched.shape,
-                           .answered = answered_lately(measured, targets),
                            .waiting = static_cast<std::uint32_t>(std::min(measured.waiting, kMost)),
                            .running = seen.running,
-                           .wanted = seen.wanted,
-                           .ready = static_cast<std::uint32_t>(seen.ready.size()),
-                           .slots = seen.ready.empty() ? 1 : seen.ready.front().slots,
-                           .cost = mean_cost(seen.ready),
+                           .variants = {{.wanted = seen.wanted,
+                                         .ready = static_cast<std::uint32_t>(seen.ready.size()),
+                                         .slots = seen.ready.empty() ? 1 : seen.ready.front().slots,
+                                         .cost = mean_cost(seen.ready)}},
                            .cold_start = seen.cold_start,
                            .last = past(seen.last)},
                           targets);
@@ -102,10 +111,9 @@ std::optional<ScaleOrder> ScaleWatch::judge(const SeenScaling& seen, Instant now
   }
   watched.why = answer->why;
   if (answer->total == seen.wanted) return std::nullopt;
-  const bool failed =
-      !seen.service.outcome.empty() && seen.last != nullptr && now < seen.last->at + kAfterFailure;
-  if (failed && answer->total > seen.wanted) {
-    watched.why += "; the last order did not succeed: " + seen.service.outcome;
+  if (again && now < *again && answer->total > seen.wanted) {
+    watched.why += fmt::format("; the last order did not succeed, the next one comes in {}: {}",
+                               (*again - now).text(), seen.service.outcome);
     return std::nullopt;
   }
   return ScaleOrder{seen.service.id, answer->total, std::move(answer->why)};

@@ -49,11 +49,21 @@ class ScaleWatch {
   void forget(JobId service) { watched_.erase(service); }
 
  private:
+  /// Orders for more replicas that did not succeed, one after the other.
+  struct Failed {
+    Instant order;  ///< when the newest was given
+    Instant seen;   ///< when it was first known to have failed
+    std::uint32_t orders = 0;
+  };
   struct Watched {
     Autoscaler scaler;
     RequestShape shape;
     std::string why;
+    Failed failed;
   };
+  /// Returns when more replicas may be asked for again; none: at any time.
+  [[nodiscard]] static std::optional<Instant> asks_again(const SeenScaling& seen, Failed& failed,
+                                                         Instant now);
 
   std::map<JobId, Watched> watched_;
 };

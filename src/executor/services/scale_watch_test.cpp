@@ -17,7 +17,6 @@ class ScaleWatchTest : public testing::Test {
     service_.id = kService;
     measured_.window_requests = 100;
     measured_.window_prompt_tokens = measured_.window_output_tokens = 1000;
-    for (int i = 0; i < 100; ++i) measured_.ttft.add(Duration::milliseconds(80));
     ready(1);
   }
   void ready(std::size_t replicas) {
@@ -32,6 +31,8 @@ class ScaleWatchTest : public testing::Test {
     for (int i = 0; i < seconds; ++i) {
       now_ = now_ + Duration::seconds(1);
       flow_.requests += requests_s;
+      flow_.answered += static_cast<std::uint64_t>(requests_s);
+      flow_.late += late_s_;
       if (auto order = watch_.judge(seen(), now_)) {
         scaling_ = {now_, wanted_, order->replicas, order->why};
         wanted_ = order->replicas;
@@ -62,6 +63,7 @@ class ScaleWatchTest : public testing::Test {
   ServiceFlow flow_;
   ServiceReport measured_;
   std::uint32_t running_ = 0;
+  std::uint64_t late_s_ = 0;  ///< answers of a second that miss a target
   Instant now_ = Instant() + Duration::hours(1);
   ScaleWatch watch_;
 };
@@ -126,7 +128,7 @@ TEST_F(ScaleWatchTest, RequestsThatMissATargetCallForAnotherReplica) {
   wanted_ = 2;
   ready(2);
   for (const ScaleOrder& each : run(120, 120)) EXPECT_LE(each.replicas, 2u) << each.why;
-  for (int i = 0; i < 20; ++i) measured_.ttft.add(Duration::seconds(3));
+  late_s_ = 20;
   const std::vector<ScaleOrder> orders = run(600, 120);
   ASSERT_FALSE(orders.empty()) << watch_.why(kService);
   EXPECT_GE(orders.back().replicas, 3u);
@@ -144,8 +146,28 @@ TEST_F(ScaleWatchTest, AnOrderThatDidNotSucceedIsNotRepeatedAtOnce) {
   scaling_ = {now_, 1, 2, "load"};
   service_.outcome = "job 5 failed";
   EXPECT_TRUE(run(59, 300).empty());
-  EXPECT_NE(watch_.why(kService).find("did not succeed: job 5 failed"), std::string::npos);
+  EXPECT_NE(watch_.why(kService).find("in 5 s: job 5 failed"), std::string::npos)
+      << watch_.why(kService);
   EXPECT_EQ(run(6, 300).size(), 1u);
+}
+
+TEST_F(ScaleWatchTest, OrdersThatFailAgainAndAgainComeLessAndLessOften) {
+  service_.outcome = "no machine is free";
+  scaling_ = {now_, 1, 2, "load"};
+  std::vector<std::int64_t> minutes;
+  for (int i = 0; i < 6; ++i) {
+    const Instant failed = now_;
+    wanted_ = 1;
+    while (run(1, 300).empty()) ASSERT_LT(now_ - failed, Duration::hours(2));
+    minutes.push_back((now_ - failed).count_ns() / Duration::minutes(1).count_ns());
+  }
+  EXPECT_EQ(minutes, (std::vector<std::int64_t>{1, 2, 4, 8, 16, 32}));
+  wanted_ = 1;
+  service_.outcome.clear();
+  EXPECT_EQ(run(10, 300).size(), 1u) << "it succeeded at last";
+  service_.outcome = "no machine is free";
+  wanted_ = 1;
+  EXPECT_EQ(run(70, 300).size(), 1u) << "a failure after a success is a first one";
 }
 
 TEST_F(ScaleWatchTest, WithoutAPaceTheNumberStays) {

@@ -285,6 +285,8 @@ void ServiceBook::add_flow(const GatewayReport& before, const GatewayReport& now
     const ServiceCounts counted = goes_on ? earlier->counts : ServiceCounts();
     flow.prompt_tokens += later.counts.prompt_tokens - counted.prompt_tokens;
     flow.output_tokens += later.counts.output_tokens - counted.output_tokens;
+    flow.answered += later.counts.timed - counted.timed;
+    flow.late += later.counts.late - counted.late;
   }
 }
 

@@ -26,6 +26,7 @@
 #include "serving/routing/prefix_index.hpp"
 #include "serving/routing/replica_speed.hpp"
 #include "serving/routing/route_table.hpp"
+#include "serving/routing/route_targets.hpp"
 
 namespace orrery {
 
@@ -135,12 +136,6 @@ struct RouteCharge {
 struct RouteDone {
   std::uint64_t tokens = 0;  ///< that were computed for it
   double tpot_s = 0;         ///< seconds between the tokens of its answer
-};
-
-/// What the requests of a service are held to; 0: nothing.
-struct RouteTargets {
-  double ttft_s = 0;
-  double tpot_s = 0;
 };
 
 class RouterState {

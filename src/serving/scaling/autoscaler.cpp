@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace orrery {
 namespace {
@@ -20,11 +21,21 @@ TokenDemand more_of(const TokenDemand& a, const TokenDemand& b) {
   return {std::max(a.prompt_s, b.prompt_s), std::max(a.output_s, b.output_s)};
 }
 
+/// Returns how many replicas of the first variant do what all that are ready do of a demand.
+/// `replicas`: of each variant, that the demand would keep busy alone.
+double ready_as_first(const SeenDemand& seen, const std::vector<double>& replicas) {
+  double sum = 0;
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
+    if (replicas[i] > 0) sum += seen.variants[i].ready * (replicas.front() / replicas[i]);
+  }
+  return sum;
+}
+
 }  // namespace
 
-ReplicaCapacity Autoscaler::capacity(const ScaleTargets& targets) const {
-  ReplicaCapacity capacity = replica_capacity({.cost = cost_,
-                                               .slots = slots_,
+ReplicaCapacity Autoscaler::capacity(std::size_t variant, const ScaleTargets& targets) const {
+  ReplicaCapacity capacity = replica_capacity({.cost = paces_[variant].cost,
+                                               .slots = paces_[variant].slots,
                                                .shape = shape_,
                                                .ttft_s = targets.ttft_s,
                                                .tpot_s = targets.tpot_s});
@@ -34,33 +45,80 @@ ReplicaCapacity Autoscaler::capacity(const ScaleTargets& targets) const {
   return capacity;
 }
 
+void Autoscaler::note_paces(const SeenDemand& seen) {
+  paces_.resize(seen.variants.size());
+  for (std::size_t i = 0; i < paces_.size(); ++i) {
+    const SeenVariant& each = seen.variants[i];
+    if (is_known(each.cost)) paces_[i] = {each.cost, std::max(each.slots, 1U)};
+  }
+}
+
 void Autoscaler::observe(const SeenDemand& seen, const ScaleTargets& targets) {
   const double seconds = (seen.now - *tick_).count_seconds();
   const auto came = static_cast<double>(seen.flow.requests - flow_.requests);
   const double rate = std::max(came, 0.0) / seconds;
   // A tick lies after the one before and a rate is a number: it is never refused.
-  (void)forecast_.observe(seen.now, {rate * shape_.prompt, rate * shape_.output});
-  // As many requests wait as the replicas compute: these are busy all the time, whatever their cost
-  // says.
-  const bool queued = seen.ready > 0 && seen.waiting / seen.ready >= slots_;
-  if (queued_ && queued && is_known(cost_)) {
-    const ReplicaCapacity costs =
-        replica_capacity({.cost = cost_, .slots = slots_, .shape = shape_, .error = 0});
-    const auto prompt = static_cast<double>(seen.flow.prompt_tokens - flow_.prompt_tokens);
-    const auto output = static_cast<double>(seen.flow.output_tokens - flow_.output_tokens);
-    const double busy =
-        (prompt * costs.prompt_token_s + output * costs.output_token_s) / (seconds * seen.ready);
-    speed_ += kSpeedGain * (std::clamp(busy, kSpeedLeast, 1.0) - speed_);
-  } else {
-    speed_ += kSpeedForgotten * (1 - speed_);
-  }
-  if (targets.ttft_s > 0 || targets.tpot_s > 0) {
-    const bool least = seen.wanted <= std::max(targets.terms.min, 1U);
-    late_.add(seen.answered, least ? ReplicaCount::kLeast : ReplicaCount::kFollows);
-  }
+  const TokenDemand asked{rate * shape_.prompt, rate * shape_.output};
+  (void)forecast_.observe(seen.now, asked);
+  learn_speed(seen);
+  if (targets.ttft_s > 0 || targets.tpot_s > 0) learn_lateness(seen, targets, asked);
   tick_ = seen.now;
   flow_ = seen.flow;
-  queued_ = queued;
+}
+
+void Autoscaler::learn_speed(const SeenDemand& seen) {
+  // As many requests wait as the replicas compute: these are busy all the time, whatever their cost
+  // says.
+  std::uint64_t ready = 0;
+  std::uint64_t slots = 0;
+  bool known = true;
+  for (std::size_t i = 0; i < paces_.size(); ++i) {
+    ready += seen.variants[i].ready;
+    slots += std::uint64_t{seen.variants[i].ready} * paces_[i].slots;
+    known = known && is_known(paces_[i].cost);
+  }
+  const bool queued = ready > 0 && seen.waiting >= slots;
+  const bool full = std::exchange(queued_, queued) && queued && known;
+  if (!full) {
+    speed_ += kSpeedForgotten * (1 - speed_);
+    return;
+  }
+  const double seconds = (seen.now - *tick_).count_seconds();
+  const auto prompt = static_cast<double>(seen.flow.prompt_tokens - flow_.prompt_tokens) / seconds;
+  const auto output = static_cast<double>(seen.flow.output_tokens - flow_.output_tokens) / seconds;
+  std::vector<double> replicas;
+  for (const Pace& each : paces_) {
+    const ReplicaCapacity costs =
+        replica_capacity({.cost = each.cost, .slots = each.slots, .shape = shape_, .error = 0});
+    replicas.push_back(prompt * costs.prompt_token_s + output * costs.output_token_s);
+  }
+  const double there = ready_as_first(seen, replicas);
+  const double busy = there > 0 ? replicas.front() / there : 0;
+  speed_ += kSpeedGain * (std::clamp(busy, kSpeedLeast, 1.0) - speed_);
+}
+
+void Autoscaler::learn_lateness(const SeenDemand& seen, const ScaleTargets& targets,
+                                const TokenDemand& asked) {
+  const AnsweredLately answered{
+      .requests = static_cast<double>(seen.flow.answered - flow_.answered),
+      .late = static_cast<double>(seen.flow.late - flow_.late)};
+  std::vector<double> replicas;
+  double holds = 0;
+  std::uint32_t wanted = 0;
+  for (std::size_t i = 0; i < paces_.size(); ++i) {
+    const ReplicaCapacity estimate = capacity(i, targets);
+    replicas.push_back(replicas_for(asked, estimate));
+    holds += static_cast<double>(seen.variants[i].ready) * estimate.batch;
+    wanted += seen.variants[i].wanted;
+  }
+  const bool shortage = shortage_.add({.needed = replicas.front(),
+                                       .ready = ready_as_first(seen, replicas),
+                                       .open = static_cast<double>(seen.waiting) + seen.running,
+                                       .answered = answered.requests,
+                                       .holds = holds});
+  if (shortage) return;
+  const bool least = wanted <= std::max(targets.terms.min, 1U);
+  late_.add(answered, least ? ReplicaCount::kLeast : ReplicaCount::kFollows);
 }
 
 TokenDemand Autoscaler::most_needed(Instant now, const TokenDemand& demand) {
@@ -87,10 +145,18 @@ ScaleAnswer Autoscaler::plan(const SeenDemand& seen, const ScaleTargets& targets
                                      .running = seen.running,
                                      .last_request = last_request_},
                          .cold_start = seen.cold_start,
-                         .last = seen.last};
-  question.variants.push_back({.present = seen.wanted,
-                               .most = std::numeric_limits<std::uint32_t>::max(),
-                               .capacity = capacity(targets)});
+                         .last = seen.last,
+                         .power = targets.power};
+  for (std::size_t i = 0; i < paces_.size(); ++i) {
+    const SeenVariant& each = seen.variants[i];
+    question.variants.push_back(
+        {.name = each.name,
+         .present = each.wanted,
+         .most = each.most.value_or(std::numeric_limits<std::uint32_t>::max()),
+         .capacity = capacity(i, targets),
+         .usd_s = each.usd_s,
+         .watts = each.watts});
+  }
   return plan_scale(question);
 }
 
@@ -100,15 +166,14 @@ std::optional<ScaleAnswer> Autoscaler::look(const SeenDemand& seen, const ScaleT
     flow_ = seen.flow;
   }
   shape_ = seen.shape;
-  if (is_known(seen.cost)) {
-    cost_ = seen.cost;
-    slots_ = std::max(seen.slots, 1U);
-  }
+  note_paces(seen);
   const bool asked = seen.flow.requests != flow_.requests;
   if (asked || seen.running > 0 || seen.waiting > 0) last_request_ = seen.now;
   const bool tick = seen.now >= *tick_ + DemandForecast::kTick;
   if (tick) observe(seen, targets);
-  const bool wakes = seen.wanted == 0 && seen.waiting > 0;
+  const bool rests =
+      std::ranges::all_of(seen.variants, [](const SeenVariant& each) { return each.wanted == 0; });
+  const bool wakes = rests && seen.waiting > 0;
   if (!tick && !wakes) return std::nullopt;
   return plan(seen, targets);
 }

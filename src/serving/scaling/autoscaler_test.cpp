@@ -43,20 +43,21 @@ class QueuedService {
     queue_ -= served;
     served_ += served;
     const double held = std::min(queue_, static_cast<double>(ready) * kSlots);
-    const auto answer = scaler_.look({.now = now_,
-                                      .flow = {static_cast<std::int64_t>(flow_requests_),
-                                               static_cast<std::uint64_t>(served_ * kShape.prompt),
-                                               static_cast<std::uint64_t>(served_ * kShape.output)},
-                                      .shape = kShape,
-                                      .waiting = static_cast<std::uint32_t>(queue_ - held),
-                                      .running = static_cast<std::uint32_t>(held),
-                                      .wanted = static_cast<std::uint32_t>(ready_at_.size()),
-                                      .ready = ready,
-                                      .slots = kSlots,
-                                      .cost = ready > 0 ? kCost : EngineStepCost(),
-                                      .cold_start = kColdStart,
-                                      .last = last_},
-                                     targets_);
+    const auto answer =
+        scaler_.look({.now = now_,
+                      .flow = {static_cast<std::int64_t>(flow_requests_),
+                               static_cast<std::uint64_t>(served_ * kShape.prompt),
+                               static_cast<std::uint64_t>(served_ * kShape.output)},
+                      .shape = kShape,
+                      .waiting = static_cast<std::uint32_t>(queue_ - held),
+                      .running = static_cast<std::uint32_t>(held),
+                      .variants = {{.wanted = static_cast<std::uint32_t>(ready_at_.size()),
+                                    .ready = ready,
+                                    .slots = kSlots,
+                                    .cost = ready > 0 ? kCost : EngineStepCost()}},
+                      .cold_start = kColdStart,
+                      .last = last_},
+                     targets_);
     if (!answer || answer->total == ready_at_.size()) return;
     const auto before = static_cast<std::uint32_t>(ready_at_.size());
     const bool more = answer->total > before;

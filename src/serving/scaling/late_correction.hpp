@@ -12,7 +12,7 @@
 
 namespace orrery {
 
-/// Requests that were answered lately.
+/// Requests that were answered in a tick.
 struct AnsweredLately {
   double requests = 0;
   double late = 0;  ///< of these, beyond a target

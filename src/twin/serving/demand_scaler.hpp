@@ -5,13 +5,17 @@
 // the newest five minutes, and the pace that a replica's warm-up would show.
 #pragma once
 
+#include <vector>
+
 #include "serving/scaling/autoscaler.hpp"
 #include "twin/serving/service_setup.hpp"
 
 namespace orrery {
 
-/// Preconditions: the service has one group, which `group` copies; ticks are a second apart, or
-/// less.
-[[nodiscard]] ServiceScaler demand_scaler(const ReplicaGroup& group, const ScaleTargets& targets);
+/// Preconditions: there is a group; the service has these groups; ticks are a second apart, or
+/// less. Of several groups the pace is known before a replica has measured it, as a catalogue tells
+/// it.
+[[nodiscard]] ServiceScaler demand_scaler(const std::vector<ReplicaGroup>& groups,
+                                          const ScaleTargets& targets);
 
 }  // namespace orrery

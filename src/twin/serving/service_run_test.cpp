@@ -240,7 +240,7 @@ TEST(ServiceRun, AServiceThatIsScaledFollowsARushAndLosesNoRequest) {
     setup.queue_wait = Duration::hours(1);
     setup.router.queue_max = 1'000'000;
     const ServiceFigures still = run_service(trace, setup);
-    setup.scaler = demand_scaler(setup.groups[0], {.terms = kTerms, .ttft_s = 2, .tpot_s = 0.1});
+    setup.scaler = demand_scaler(setup.groups, {.terms = kTerms, .ttft_s = 2, .tpot_s = 0.1});
     const ServiceFigures scaled = run_service(trace, setup);
     EXPECT_EQ(scaled.all.completed, trace.requests.size());
     EXPECT_EQ(figures_in_full(scaled), figures_in_full(run_service(trace, setup)));
@@ -259,7 +259,7 @@ TEST(ServiceRun, AServiceThatRestsWakesForARequestAndLosesNone) {
   }
   ServiceSetup setup = setup_of(1);
   setup.scaler =
-      demand_scaler(setup.groups[0], {.terms = {.min = 0, .max = 4, .idle = Duration::minutes(2)}});
+      demand_scaler(setup.groups, {.terms = {.min = 0, .max = 4, .idle = Duration::minutes(2)}});
   const ServiceFigures figures = run_service(trace, setup);
   EXPECT_EQ(figures.all.completed, trace.requests.size());
   EXPECT_LT(figures.replicas.alive_s, 1800);

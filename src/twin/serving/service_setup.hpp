@@ -21,7 +21,8 @@ namespace orrery {
 /// Replicas that are alike.
 struct ReplicaGroup {
   std::string name;
-  std::uint32_t count = 1;  ///< ready at the beginning
+  std::uint32_t count = 1;            ///< ready at the beginning
+  std::optional<std::uint32_t> most;  ///< that machines allow; none: any number
   EngineRules rules;
   EngineStepCost cost;
   double request_s = 0;   ///< of a request outside of steps: network, tokens, text

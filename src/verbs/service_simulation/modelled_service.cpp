@@ -307,9 +307,9 @@ class ServiceLoading {
         replicas_within(scaling, asked_.replicas > 0 ? asked_.replicas : spec_.roles[0].replicas);
     service_.scaling = scale_terms_of(*scaling);
     ServiceSetup& setup = service_.setup;
-    setup.scaler = demand_scaler(group, {.terms = *service_.scaling,
-                                         .ttft_s = setup.targets.ttft_s,
-                                         .tpot_s = setup.targets.tpot_s});
+    setup.scaler = demand_scaler({group}, {.terms = *service_.scaling,
+                                           .ttft_s = setup.targets.ttft_s,
+                                           .tpot_s = setup.targets.tpot_s});
     // Requests wait for a replica that rests as long as a table of routes would say.
     const Duration wakes = group.cold_start * 2 + Duration::seconds(10);
     if (scaling->min == 0) setup.queue_wait = std::max(setup.queue_wait, wakes);
