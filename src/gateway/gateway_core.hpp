@@ -56,8 +56,8 @@ struct GatewayService {
   CanaryStats canary;
   ServiceTokens tokens;
   struct Detours {
-    std::uint64_t moved = 0;  ///< moves of streams that broke off to another replica
-    std::uint64_t lost = 0;   ///< such streams that ended with an error
+    std::uint64_t moved = 0;           ///< moves of streams that broke off to another replica
+    std::uint64_t lost = 0;            ///< such streams that ended with an error
     std::uint64_t prompts = 0;         ///< computed by another replica than the one that answered
     std::uint64_t prompts_failed = 0;  ///< there, so that the one that answered computed them
   } detours;

@@ -228,8 +228,8 @@ Status check_hands_over(const ServiceSpec& service) {
 Status check_transfer(const ServiceSpec& service, std::span<const ServiceRole> roles) {
   if (!service.transfer) return {};
   const TransferSpec& transfer = *service.transfer;
-  for (const auto& [key, value] : {std::pair("token", transfer.token.value()),
-                                   std::pair("rate", transfer.rate.value())}) {
+  for (const auto& [key, value] :
+       {std::pair("token", transfer.token.value()), std::pair("rate", transfer.rate.value())}) {
     if (value > 0) continue;
     return input_error(transfer.where,
                        fmt::format("transfer: {} is {}, expected more than 0", key, value));
@@ -254,7 +254,9 @@ Status check_service(const ServiceSpec& service, std::string_view name) {
     wrong += fmt::format("{} is {} s, expected more than 0", key, time->value());
   };
   SloSpec slo = service.slo;
-  for (const std::string_view name : kTargetNames) above_zero(name, *target_named(slo, name));
+  for (const std::string_view target : kTargetNames) {
+    above_zero(target, *target_named(slo, target));
+  }
   above_zero("batch_deadline", service.slo.batch_deadline);
   if (!wrong.empty()) return input_error(service.slo.where, wrong);
   if (Status fits = check_tenants(service.tenants); !fits) return fits;

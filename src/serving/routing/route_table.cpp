@@ -42,8 +42,8 @@ Status check_amounts(const DocumentNode& node,
 }
 
 Status check_transfer(const DocumentNode& node, const RoutedTransfer& transfer) {
-  for (const auto& [key, amount] : {std::pair("token_bytes", transfer.token_bytes),
-                                    std::pair("bytes_s", transfer.bytes_s)}) {
+  for (const auto& [key, amount] :
+       {std::pair("token_bytes", transfer.token_bytes), std::pair("bytes_s", transfer.bytes_s)}) {
     if (amount > 0 && std::isfinite(amount)) continue;
     return input_error(child(node, key).position(),
                        fmt::format("{} {}, expected more than 0", key, amount));

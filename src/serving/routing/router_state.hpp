@@ -102,8 +102,8 @@ struct RouterReplica {
     [[nodiscard]] ReplicaWork all() const { return own + others; }
   } work;
   ReplicaSpeed speed;
-  double hit_ratio = 1;        ///< tokens that its engine found in its cache, of those expected
-  Instant busy_since;          ///< its last end, or the charge that ended its idleness
+  double hit_ratio = 1;  ///< tokens that its engine found in its cache, of those expected
+  Instant busy_since;    ///< its last end, or the charge that ended its idleness
   struct Failing {
     std::uint32_t in_a_row = 0;
     Instant out_until;  ///< left out before this time
