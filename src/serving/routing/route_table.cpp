@@ -106,7 +106,7 @@ Status check_tenants(const DocumentNode& node, const RoutedService& service) {
 
 Status check_services(const DocumentNode& root, const RouteTable& table) {
   const std::vector<DocumentNode> items = items_of(root, "services");
-  std::map<std::pair<std::string_view, std::string_view>, std::size_t> models;
+  std::map<std::pair<std::string, std::string>, std::size_t> models;  // by tenant and model
   std::set<std::uint64_t> ids;
   for (std::size_t i = 0; i < table.services.size(); ++i) {
     const RoutedService& service = table.services[i];

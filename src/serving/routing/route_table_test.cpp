@@ -65,6 +65,14 @@ TEST(RouteTable, IsPutInOrder) {
   EXPECT_EQ(table->services[0].replicas[0].job, 4u);
 }
 
+TEST(RouteTable, HasServicesOfSeveralModelsAndTenants) {
+  const Result<RouteTable> table = read(
+      "epoch: 1\nservices:\n- {id: 1, name: a, model: m}\n- {id: 2, name: b, model: n}\n"
+      "- {id: 3, name: c, model: m, tenant: t}\n");
+  ASSERT_TRUE(table) << table.error().text();
+  EXPECT_EQ(table->services.size(), 3u);
+}
+
 TEST(RouteTable, NamesWhatDoesNotFit) {
   const std::string one = "epoch: 1\nservices:\n- {id: 1, name: a, model: m, replicas: [";
   EXPECT_NE(error_in("services: []").find("epoch"), std::string::npos);
