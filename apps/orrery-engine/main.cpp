@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,17 +89,14 @@ Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
       return forward_error(written);
     }
   }
-  std::vector<std::string> variables;
   for (const auto& [name, value] : command->environment) {
-    const bool given = !launch_variable(name.c_str()).empty();  // by the revision
-    if (!given) variables.push_back(name + "=" + value);
+    // The engine inherits it; what the revision gives stays.
+    ::setenv(name.c_str(), value.c_str(), 0);
   }
-  if (!variables.empty()) variables.insert(variables.begin(), "env");
   const bool all = launch.host == "0.0.0.0";
   const bool bare_v6 = address.find(':') != std::string::npos && address.front() != '[';
   replica.engine = launch.engine;
-  replica.command = std::move(variables);
-  replica.command.insert(replica.command.end(), command->words.begin(), command->words.end());
+  replica.command = std::move(command->words);
   const std::string host = bare_v6 ? "[" + address + "]" : address;
   replica.endpoint = fmt::format("{}:{}", all ? "127.0.0.1" : launch.host, launch.port);
   replica.address = fmt::format("{}:{}", host, launch.port);

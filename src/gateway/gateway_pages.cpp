@@ -136,12 +136,12 @@ void add_detours(MetricsText& text, GatewayCore& core) {
     text.sample(service_label(service), service.detours.lost);
   }
   text.family("remote_prompts_total", "counter",
-              "Prompts that another replica computed than the one that answered.");
+              "Prompts computed by another replica than the one that answered.");
   for (const GatewayService& service : routed(core)) {
     text.sample(service_label(service), service.detours.prompts);
   }
   text.family("remote_prompts_failed_total", "counter",
-              "Prompts that another replica was asked for in vain.");
+              "Prompts that another replica failed to compute; the one that answered did.");
   for (const GatewayService& service : routed(core)) {
     text.sample(service_label(service), service.detours.prompts_failed);
   }

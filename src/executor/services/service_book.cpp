@@ -12,6 +12,7 @@
 #include "base/format/field_writer.hpp"
 #include "control/services/service_updates.hpp"
 #include "executor/services/report_sums.hpp"
+#include "executor/services/routed_duty.hpp"
 #include "workload/job_spec.hpp"
 
 namespace orrery {
@@ -33,16 +34,6 @@ ServiceSpec service_in(const std::string& text) {
   if (!document) return {};
   Result<JobSpec> spec = read_job_spec(*document);
   return spec ? std::move(spec->service) : ServiceSpec();
-}
-
-/// Sets what a replica of a role computes, and how its caches leave it.
-void set_duty(RoutedReplica& replica, const std::optional<TransferSpec>& transfer,
-              std::string_view role) {
-  const EnginePart part = duty_in({.transfer = transfer}, role);
-  if (part == EnginePart::kAnswers) replica.duty = ReplicaDuty::kDecode;
-  if (part != EnginePart::kPrompts) return;
-  replica.duty = ReplicaDuty::kPrefill;
-  replica.transfer = RoutedTransfer{transfer->token.value(), transfer->rate.value()};
 }
 
 std::string state_word(const Job& job) {
@@ -190,6 +181,7 @@ RoutedService ServiceBook::routed_service(const Service& known) {
     const Job& job = state_.job(replica);
     if (!takes_requests(job)) continue;
     const ReplicaReport& report = replica_of(job)->report;
+    const RoutedDuty part = routed_duty(said.transfer, job.submission->request.roles.front().name);
     service.replicas.push_back({.job = replica.value(),
                                 .attempt = job.attempt,
                                 .endpoint = report.endpoint,
@@ -198,8 +190,9 @@ RoutedService ServiceBook::routed_service(const Service& known) {
                                 .pace = report.pace,
                                 .usd_s = known_dollars_s(job),
                                 .kv_tokens = report.kv_tokens,
-                                .kv_events = report.kv_events});
-    set_duty(service.replicas.back(), said.transfer, job.submission->request.roles.front().name);
+                                .kv_events = report.kv_events,
+                                .duty = part.duty,
+                                .transfer = part.transfer});
   }
   if (said.scaling && said.scaling->min == 0) {
     // Twice the time, in whole parts of it, so that the table does not change with each start.

@@ -203,16 +203,23 @@ TEST_F(ServiceBookTest, ASecondGatewayOfANameIsRefusedUntilTheFirstIsSilent) {
   EXPECT_FALSE(book().take(first));
 }
 
-TEST_F(ServiceBookTest, AddsUpWhatGatewaysCountedOfEachTenant) {
+TEST_F(ServiceBookTest, AddsUpWhatGatewaysCounted) {
   run_service(1);
   GatewayReport first = measured(0, 1);
   first.services[0].tenants = {{"a", {.completed = 1}}, {"c", {.shed = 2}}};
+  first.services[0].counts.timed = 5;
+  first.services[0].counts.late = 2;
   GatewayReport second = measured(0, 1);
   second.gateway = "g2";
   second.services[0].tenants = {{"b", {.failed = 3}}, {"c", {.shed = 4, .prompt_tokens = 5}}};
   ASSERT_TRUE(book().take(first));
+  second.services[0].counts.timed = 3;
+  second.services[0].counts.late = 1;
   ASSERT_TRUE(book().take(second));
-  const std::vector<CallerCounts> tenants = book().summary(JobId(0)).measured.tenants;
+  const ServiceReport all = book().summary(JobId(0)).measured;
+  EXPECT_EQ(all.counts.timed, 8u);
+  EXPECT_EQ(all.counts.late, 3u);
+  const std::vector<CallerCounts>& tenants = all.tenants;
   ASSERT_EQ(tenants.size(), 3u);
   EXPECT_EQ(tenants[0].name, "a");
   EXPECT_EQ(tenants[0].counts.completed, 1u);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/text/count_text.hpp"
+#include "executor/services/routed_duty.hpp"
 #include "executor/services/scale_watch.hpp"
 #include "planner/launch/serving_flags.hpp"
 #include "twin/serving/demand_scaler.hpp"
@@ -267,16 +268,13 @@ class ServiceLoading {
       return wrong(option, "the numbers of replicas are those of the spec's roles");
     }
     const ReplicaGroup group = service_.setup.groups.front();
-    const TransferSpec& transfer = *spec_.service.transfer;
     service_.setup.groups.clear();
     for (const RoleSpec& role : spec_.roles) {
       ReplicaGroup& made = service_.setup.groups.emplace_back(group);
       made.count = std::clamp(role.replicas, 1u, kReplicasMax);
-      const EnginePart duty = duty_in(spec_.service, role.name);
-      if (duty == EnginePart::kAnswers) made.duty = ReplicaDuty::kDecode;
-      if (duty != EnginePart::kPrompts) continue;
-      made.duty = ReplicaDuty::kPrefill;
-      made.transfer = RoutedTransfer{transfer.token.value(), transfer.rate.value()};
+      const RoutedDuty part = routed_duty(spec_.service.transfer, role.name);
+      made.duty = part.duty;
+      made.transfer = part.transfer;
     }
     return {};
   }
