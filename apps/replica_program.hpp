@@ -27,6 +27,11 @@ inline std::string launch_variable(const char* name, std::string absent = {}) {
   return value == nullptr || *value == '\0' ? std::move(absent) : value;
 }
 
+/// Sets a variable for the programs that this one starts, unless the launch has set it.
+inline void give_variable(const std::string& name, const std::string& value) {
+  ::setenv(name.c_str(), value.c_str(), 0);
+}
+
 /// Prints an error on standard error; returns the exit status: 2 for wrong input, else 1.
 inline int complain(std::string_view program, const Error& error) {
   fmt::print(stderr, "{}: {}\n", program, terminal_text(error.text(), Newlines::kKept));

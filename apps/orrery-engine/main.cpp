@@ -8,7 +8,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,10 +88,7 @@ Result<EngineReplica::Options> replica_of(Options& asked, Env env) {
       return forward_error(written);
     }
   }
-  for (const auto& [name, value] : command->environment) {
-    // The engine inherits it; what the revision gives stays.
-    ::setenv(name.c_str(), value.c_str(), 0);
-  }
+  for (const auto& [name, value] : command->environment) give_variable(name, value);
   const bool all = launch.host == "0.0.0.0";
   const bool bare_v6 = address.find(':') != std::string::npos && address.front() != '[';
   replica.engine = launch.engine;
